@@ -1,0 +1,9 @@
+//! What each target of a load test tells about itself: one file a target, one contract ([`api`]).
+//!
+//! A new target is one new file, its fixtures, and two lines here: its `mod` and its entry in [`REGISTRY`].
+
+pub mod api;
+
+/// Every kind of target, in the order of the documentation.
+#[cfg(feature = "io")]
+pub const REGISTRY: &[&api::Spec] = &[];

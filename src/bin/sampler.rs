@@ -1,0 +1,3 @@
+//! `sampler`: polls the targets on a fixed tick beside any load driver.
+
+fn main() {}

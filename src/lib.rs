@@ -1,0 +1,7 @@
+//! What gave way first in a load test, and at what rate.
+//!
+//! `sampler` runs beside any load driver, polls the targets on a fixed tick and writes two plain files; `correlate` reads
+//! those and the driver's own log after the run, and names the gauge that left its resting value first.
+
+pub mod exit;
+pub mod time;

@@ -1,0 +1,38 @@
+//! The one clock, and durations in and out.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Milliseconds since 1970, now; negative if the machine's clock stands before that.
+pub fn unix_ms() -> f64 {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => since.as_secs_f64() * 1e3,
+        Err(before) => -before.duration().as_secs_f64() * 1e3,
+    }
+}
+
+/// Reads a duration as people write it: `500ms`, `1s`, `5m`, `1h 30m`; a bare number is seconds.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).map_err(|_| format!("not a duration: {text:?}"));
+    }
+    humantime::parse_duration(text).map_err(|why| format!("not a duration: {text:?} ({why}); for example 500ms, 1s, 5m"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_number_is_seconds_and_units_are_understood() {
+        assert_eq!(parse_duration("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_duration("5m"), Ok(Duration::from_secs(300)));
+    }
+
+    #[test]
+    fn a_duration_that_is_none_is_refused_with_what_was_found() {
+        assert!(parse_duration("fast").is_err_and(|why| why.contains("\"fast\"")));
+        assert!(parse_duration("-3").is_err());
+    }
+}
