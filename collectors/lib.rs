@@ -3,6 +3,8 @@
 //! A new target is one new file, its fixtures, and two lines here: its `mod` and its entry in [`REGISTRY`].
 
 pub mod api;
+#[cfg(feature = "io")]
+pub mod settings;
 
 /// Every kind of target, in the order of the documentation.
 #[cfg(feature = "io")]
