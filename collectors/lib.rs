@@ -4,6 +4,10 @@
 
 pub mod api;
 #[cfg(feature = "io")]
+pub mod host;
+#[cfg(feature = "io")]
+mod proc;
+#[cfg(feature = "io")]
 pub mod settings;
 
 /// Every kind of target, in the order of the documentation.
