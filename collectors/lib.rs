@@ -2,7 +2,15 @@
 //!
 //! A new target is one new file, its fixtures, and two lines here: its `mod` and its entry in [`REGISTRY`].
 
+#[cfg(feature = "io")]
+mod address;
 pub mod api;
+#[cfg(feature = "io")]
+pub mod host;
+#[cfg(feature = "io")]
+pub mod memcached;
+#[cfg(feature = "io")]
+mod proc;
 #[cfg(feature = "io")]
 pub mod settings;
 
