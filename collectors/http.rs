@@ -6,6 +6,8 @@
 //! switch that turns the check of certificates off: a server with a certificate of its own is named with `ca_file`.
 
 pub mod address;
+#[cfg(test)]
+pub mod fake;
 pub mod sniff;
 mod tls;
 

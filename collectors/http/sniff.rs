@@ -3,13 +3,13 @@
 /// A kind of page, as far as its first bytes tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page {
-    /// mod_status for machines.
+    /// `mod_status` for machines.
     ApacheAuto,
-    /// mod_status for people.
+    /// `mod_status` for people.
     ApacheHtml,
     /// lighttpd's status page for machines.
     Lighttpd,
-    /// nginx' stub_status.
+    /// nginx' `stub_status`.
     NginxStub,
     /// php-fpm's status page, text or JSON.
     PhpFpm,

@@ -1,34 +1,9 @@
+use super::fake::{answer, request, run, server};
 use super::*;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-
-/// A server of one thread that hands every connection to `serve` and counts them; it ends with the test process.
-fn server(serve: impl Fn(usize, TcpStream) + Send + 'static) -> (Url, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = address::parse("test", &listener.local_addr().unwrap().to_string()).unwrap();
-    let count = Arc::new(AtomicUsize::new(0));
-    let seen = count.clone();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            serve(seen.fetch_add(1, Ordering::SeqCst), stream.unwrap());
-        }
-    });
-    (url, count)
-}
-
-/// Reads one request; the head, or nothing where the client closed.
-fn request(stream: &TcpStream) -> Option<String> {
-    let mut head = String::new();
-    let mut lines = BufReader::new(stream);
-    while lines.read_line(&mut head).ok()? > 2 {}
-    (!head.is_empty()).then_some(head)
-}
-
-fn answer(mut stream: &TcpStream, status: &str, headers: &str, body: &str) {
-    let _ = write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len());
-}
 
 fn section(text: &str) -> Section {
     Section {
@@ -45,10 +20,6 @@ fn client(url: &Url, text: &str) -> Http {
     let (settings, rest) = Settings::take(&section).unwrap();
     assert!(rest.settings.is_empty());
     Http::new(&section, &settings, url, "text/plain").unwrap()
-}
-
-fn run<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
 #[test]
