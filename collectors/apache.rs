@@ -5,6 +5,8 @@
 //!
 //! - The page is served by the very workers that it counts. When all are busy it is silent: the read hangs, the tick gets an
 //!   empty cell with its reason, and the accept queue of the port (`--listen-queue`) is what still tells.
+//!   That holds for a new connection. On prefork a kept one owns its worker, so that the sampler's goes on answering under
+//!   saturation, until the server closes it; it takes one worker from the site, the one that it counts.
 //! - The scoreboard shows one place per worker that the server may have (`MaxRequestWorkers`), also where fewer run, and some
 //!   more while processes of before a graceful restart end (measured on both MPMs; `ServerLimit` does not show). So its
 //!   smallest length is the number of workers, and neither busy + idle, which grows with the load, nor the largest.
@@ -68,6 +70,7 @@ const fn constant(name: &'static str, unit: Unit, help: &'static str) -> Gauge {
 
 const GAUGES: &[Gauge] = &[
     state("busy_workers", "workers that serve a request; one of them serves this page").own(1.0),
+    conns("graceful_workers", "workers that end gracefully"),
     spare("idle_workers", "workers that wait for a connection"),
     constant("workers", Unit::Count, "workers that the server may have: MaxRequestWorkers"),
     state("scoreboard_starting", "S: starting up"),
@@ -115,7 +118,6 @@ const ASYNC: &[Gauge] = &[
     conns("conns_async_closing", "connections being closed"),
     conns("processes", "child processes").worse(Worse::Neither),
     conns("stopping", "child processes that end and take no more connections"),
-    conns("graceful_workers", "workers of ending processes"),
 ];
 
 #[derive(Deserialize)]
@@ -268,6 +270,8 @@ impl Apache {
         support.sees.push("busy and idle workers, the scoreboard's states".to_owned());
         if asynchronous {
             support.sees.push("connections without a worker".to_owned());
+        } else if status.mpm.as_deref() == Some("prefork") {
+            support.sees.push("one of the workers is held by the sampler's own kept connection".to_owned());
         }
         if status.value("accesses_total").is_some() {
             support.sees.push("accesses, bytes, mean request time".to_owned());
