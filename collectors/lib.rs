@@ -16,6 +16,10 @@ pub mod memcached;
 #[cfg(feature = "io")]
 pub mod mysql;
 #[cfg(feature = "io")]
+pub mod pgbouncer;
+#[cfg(feature = "io")]
+pub mod postgres;
+#[cfg(feature = "io")]
 mod proc;
 #[cfg(feature = "io")]
 pub mod settings;
@@ -24,4 +28,5 @@ mod sql;
 
 /// Every kind of target, in the order of the documentation.
 #[cfg(feature = "io")]
-pub const REGISTRY: &[&api::Spec] = &[&mysql::SPEC, &apache::SPEC, &memcached::SPEC, &host::SPEC];
+pub const REGISTRY: &[&api::Spec] =
+    &[&mysql::SPEC, &postgres::SPEC, &pgbouncer::SPEC, &apache::SPEC, &memcached::SPEC, &host::SPEC];

@@ -81,7 +81,12 @@ fn normalise_as(sql: &str, dialect: Dialect) -> String {
             c if is_word(c) => {
                 let end = at + chars[at..].iter().take_while(|c| is_word(**c)).count();
                 // x'4D', b'01', n'…' and _utf8mb4'…' are literals with a prefix; PostgreSQL has e'…' and u&'…'.
-                if postgres && end == at + 1 && "uU".contains(c) && chars.get(end) == Some(&'&') && chars.get(end + 1) == Some(&'\'') {
+                if postgres
+                    && end == at + 1
+                    && "uU".contains(c)
+                    && chars.get(end) == Some(&'&')
+                    && chars.get(end + 1) == Some(&'\'')
+                {
                     out.literal();
                     quoted_end(&chars, end + 1, false)
                 } else if chars.get(end) == Some(&'\'') && (c == '_' || (end == at + 1 && "xXbBnNeE".contains(c))) {
@@ -309,7 +314,10 @@ mod tests {
             normalise_postgres(sql),
             "SELECT \"T 1\".a::text, ? FROM \"S\".\"T 1\" WHERE b = ? AND c = ? AND d = ? AND e = ? AND f = ?"
         );
-        assert_eq!(normalise_postgres("SELECT a--1\n FROM t /* a /* b */ 'c' */ WHERE j #> '{x}' @> k"), "SELECT a FROM t WHERE j #> ? @> k");
+        assert_eq!(
+            normalise_postgres("SELECT a--1\n FROM t /* a /* b */ 'c' */ WHERE j #> '{x}' @> k"),
+            "SELECT a FROM t WHERE j #> ? @> k"
+        );
         assert_eq!(normalise_postgres("UPDATE t SET x = $body$ secret"), "UPDATE t SET x = ?");
         assert_eq!(normalise_postgres("EXECUTE take(17, 'x')"), "EXECUTE take(...)");
     }

@@ -25,8 +25,7 @@ struct Settings {
     tls_key: Option<PathBuf>,
 }
 
-const KEYS: [&str; 9] =
-    ["user", "password", "password_file", "password_env", "database", "tls", "tls_ca", "tls_cert", "tls_key"];
+const KEYS: [&str; 9] = ["user", "password", "password_file", "password_env", "database", "tls", "tls_ca", "tls_cert", "tls_key"];
 
 /// Where no password was given by us; libpq's own places may still hold one.
 pub const NOWHERE: &str = "~/.pgpass, or nowhere";
@@ -78,8 +77,8 @@ impl Access {
         rest.settings.retain(|key, _| !KEYS.contains(&key));
         let given: Settings = settings::parse(&ours)?;
         let wrong = |why: String| Fault::new(FaultKind::Config, format!("configuration of {}: {why}", section.instance));
-        let mut address = Address::parse(&section.endpoint, &["postgres", "postgresql"])
-            .map_err(|why| wrong(format!("the address: {why}")))?;
+        let mut address =
+            Address::parse(&section.endpoint, &["postgres", "postgresql"]).map_err(|why| wrong(format!("the address: {why}")))?;
         let query = Query::take(&mut address).map_err(&wrong)?;
         let explicit = settings::secret(
             &format!("password of {}", section.instance),
@@ -153,7 +152,11 @@ impl Query {
                 "port" => address.port = Some(value.parse().map_err(|_| "the URL's option port is no port".to_owned())?),
                 // Of the application whose URL this is; they change nothing here.
                 "application_name" | "connect_timeout" | "channel_binding" | "target_session_attrs" | "gssencmode" => {}
-                _ => return Err(format!("the URL's option {key:?} is not known; known are sslmode, sslrootcert, sslcert, sslkey, host, port")),
+                _ => {
+                    return Err(format!(
+                        "the URL's option {key:?} is not known; known are sslmode, sslrootcert, sslcert, sslkey, host, port"
+                    ));
+                }
             }
         }
         Ok(found)
@@ -163,8 +166,11 @@ impl Query {
 /// The URL for sqlx, which looks a password up in `~/.pgpass` by it. Never with a password in it.
 fn url(address: &Address, user: Option<&str>, database: Option<&str>, port: Option<u16>) -> String {
     let mut url = "postgres://".to_owned();
-    if let Some(user) = user.or(address.user.as_deref()) {
-        url.push_str(&escaped(user));
+    // sqlx takes PGUSER, but not the name of who is logged in.
+    let login =
+        || ["PGUSER", "USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
+    if let Some(user) = user.or(address.user.as_deref()).map(str::to_owned).or_else(login) {
+        url.push_str(&escaped(&user));
         url.push('@');
     }
     let socket = address.socket.as_ref().map(|path| path.to_string_lossy().into_owned());

@@ -35,7 +35,9 @@ fn the_plain_forms_are_a_host_a_host_with_port_an_ipv6_address_and_a_socket() {
     assert_eq!(access("db:5433", "").unwrap().endpoint, "db:5433");
     assert_eq!(access("postgres://probe@[::1]:5433/", "").unwrap().endpoint, "[::1]:5433");
     assert!(access("postgres://probe@[::1]/", "").unwrap().local);
-    for endpoint in ["/run/pg", "/run/pg/.s.PGSQL.5432", "postgres://probe@/shop?host=/run/pg", "postgres:///shop?socket=%2Frun%2Fpg"] {
+    for endpoint in
+        ["/run/pg", "/run/pg/.s.PGSQL.5432", "postgres://probe@/shop?host=/run/pg", "postgres:///shop?socket=%2Frun%2Fpg"]
+    {
         let found = access(endpoint, "").unwrap();
         assert_eq!(found.endpoint, "/run/pg/.s.PGSQL.5432", "{endpoint}");
         assert!(found.local);
@@ -53,7 +55,8 @@ fn pgbouncer_has_a_port_and_a_database_of_its_own() {
 #[test]
 fn settings_add_to_the_address_and_leave_the_collectors_own_keys() {
     let (found, rest) =
-        Access::take(&section("db", "user = \"probe\"\ndatabase = \"shop\"\npassword = \"hush\"\nwaits = false"), POSTGRES).unwrap();
+        Access::take(&section("db", "user = \"probe\"\ndatabase = \"shop\"\npassword = \"hush\"\nwaits = false"), POSTGRES)
+            .unwrap();
     assert_eq!((found.user(), found.options.get_database(), found.password_from), ("probe", Some("shop"), "the settings"));
     assert_eq!(rest.settings.keys().collect::<Vec<_>>(), ["waits"]);
 }
