@@ -1,4 +1,4 @@
-//! PgBouncer: who waits for a server connection, how long, and how much of the pools is in use. Seen: 1.18 and 1.25.
+//! PgBouncer: who waits for a server connection, how long, and how much of the pools is in use. Seen: 1.18 and 1.26.
 //!
 //! Its console (database `pgbouncer`) over one kept connection, by simple queries only: a prepared one fails and wedges it. Each
 //! tick asks SHOW POOLS, DATABASES, STATS and LISTS, and SHOW USERS where users can have pools of their own size. Privilege:

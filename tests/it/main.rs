@@ -2,9 +2,13 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking and says so")]
 
 mod support {
+    pub mod postgres;
     pub mod server;
 }
 
 mod live {
     mod apache;
+    mod pgbouncer;
+    mod postgres;
+    mod postgres_locks;
 }
