@@ -263,10 +263,8 @@ impl Collector for PgBouncer {
         }
         let mut taken = Vec::new();
         for pool in wanted {
-            if !known.pools.contains_key(&pool) {
-                let columns = PoolColumns::new(&pool.0, &pool.1, &mut taken);
-                known.pools.insert(pool, columns);
-            }
+            let (database, user) = pool.clone();
+            known.pools.entry(pool).or_insert_with(|| PoolColumns::new(&database, &user, &mut taken));
         }
         let first = reading(&answers, &mut known).ok_or_else(|| self.nonsense(&answers.pools))?;
         known.notes.extend(notes.iter().cloned());

@@ -199,10 +199,11 @@ async fn read_waits(known: &mut Known, session: &mut Session, sql: &str, reading
         .filter_map(|wait| wait.waited_ms)
         .fold(None, |most: Option<f64>, ms| Some(most.map_or(ms, |most| most.max(ms))));
     reading.put_some(LOCK_WAIT_AGE, longest.map(|ms| ms / 1e3));
-    let elsewhere = locks.iter().filter(|lock| !lock.granted && lock.relation.is_some());
-    let elsewhere =
-        elsewhere.filter(|lock| lock.database.is_some_and(|number| number != 0 && Some(number) != known.identity.database_oid));
-    if let Some(name) = elsewhere.filter_map(|lock| lock.database_name.clone()).next() {
+    let ours = known.identity.database_oid;
+    let elsewhere = |lock: &&waits::Lock| {
+        !lock.granted && lock.relation.is_some() && lock.database.is_some_and(|number| number != 0 && Some(number) != ours)
+    };
+    if let Some(name) = locks.iter().find(elsewhere).and_then(|lock| lock.database_name.clone()) {
         known.say_once(reading, format!("locks in database {name} are named by number: names come from the database connected to"));
     }
     // Never more than a fifth of the time.

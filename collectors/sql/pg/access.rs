@@ -182,23 +182,23 @@ fn url(address: &Address, user: Option<&str>, database: Option<&str>, port: Opti
             let of_the_file = file.strip_prefix(".s.PGSQL.").and_then(|port| port.parse::<u16>().ok());
             url.push_str(&escaped(if of_the_file.is_some() { folder } else { path.trim_end_matches('/') }));
             if let Some(port) = of_the_file.or(port) {
-                url.push_str(&format!(":{port}"));
+                url.extend([":".to_owned(), port.to_string()]);
             }
         }
         (None, Some(host)) => {
             if host.contains(':') {
-                url.push_str(&format!("[{host}]"));
+                url.extend(["[", host, "]"]);
             } else {
                 url.push_str(&escaped(host));
             }
-            url.push_str(&format!(":{}", port.unwrap_or(5432)));
+            url.extend([":".to_owned(), port.unwrap_or(5432).to_string()]);
         }
         (None, None) => {
             // A URL with a user must have a host; what libpq would take is asked from sqlx.
             let usual = PgConnectOptions::new_without_pgpass();
             let host = usual.get_socket().map_or_else(|| usual.get_host().to_owned(), |path| path.to_string_lossy().into_owned());
             url.push_str(&escaped(&host));
-            url.push_str(&format!(":{}", address.port.unwrap_or_else(|| usual.get_port())));
+            url.extend([":".to_owned(), address.port.unwrap_or_else(|| usual.get_port()).to_string()]);
         }
     }
     url.push('/');
@@ -213,7 +213,7 @@ fn escaped(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            out.extend(["%".to_owned(), format!("{byte:02X}")]);
         }
         out
     })
