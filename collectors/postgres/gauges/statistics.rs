@@ -168,10 +168,12 @@ pub const ITEMS: &[Item] = &[
     .when(When::Replicas),
     item(
         Gauge::new("replica_lag_seconds", Class::Age, Unit::Seconds, "the most that a replica is behind in replaying").at(SERVER, "postgres replication"),
+        // The last lag stays in sight for a while after a replica has caught up.
         &[origin(
             View::Replication,
             &["replay_lag"],
-            "CASE WHEN count(replay_lag) > 0 THEN extract(epoch FROM max(replay_lag)) WHEN max(pg_wal_lsn_diff(sent_lsn, replay_lsn)) = 0 THEN 0 END",
+            "max(CASE WHEN replay_lsn >= (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END) THEN 0 \
+             ELSE extract(epoch FROM replay_lag) END)",
         )],
     )
     .when(When::Replicas),
@@ -184,16 +186,7 @@ pub const ITEMS: &[Item] = &[
         )],
     )
     .when(When::Replicas),
-    item(
-        Gauge::new("standby_lag_seconds", Class::Age, Unit::Seconds, "age of the last transaction replayed here, while WAL waits").at(SERVER, "postgres replication"),
-        &[origin(
-            View::Position,
-            &[],
-            "CASE WHEN pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn() THEN 0 \
-             WHEN pg_last_xact_replay_timestamp() < clock_timestamp() THEN extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()) END",
-        )],
-    )
-    .when(When::Standby),
+    // No age: that of the last transaction replayed grows while the primary has nothing to send.
     item(
         Gauge::new("standby_lag_bytes", Class::Level, Unit::Bytes, "WAL received here and not yet replayed").at(SERVER, "postgres replication"),
         &[origin(

@@ -118,10 +118,33 @@ async fn busy_sessions_and_idle_transactions_are_told_apart_and_ours_is_none_of_
         let age = value(&reading, "idle_in_transaction_age_seconds").expect("an age");
         let transaction = value(&reading, "transaction_age_seconds").expect("an age");
         assert!(age > 0.0 && transaction >= age && transaction < 60.0, "{age} {transaction}");
-        crate::support::postgres::answered(busy).await;
+        answered(busy).await;
         run(&mut idle, "COMMIT").await;
         let rest = until(&mut *collector, "rest", |reading| value(reading, "sessions_active") == Some(0.0)).await;
         assert_eq!(value(&rest, "idle_in_transaction_age_seconds"), Some(0.0));
+    }
+}
+
+#[tokio::test]
+async fn commits_that_wait_for_a_replica_are_a_queue_of_their_own() {
+    for version in VERSIONS {
+        let Some(postgres) = Postgres::start(version, "") else { return };
+        let (mut collector, support) = started("postgres", postgres.get("PROBE_URL")).await;
+        assert_eq!(value(&read(&mut *collector).await, "sync_rep_waiting"), Some(0.0));
+        assert_eq!(class(&support, "sync_rep_waiting"), Class::Queue);
+        let mut admin = session(postgres.get("URL")).await;
+        run(&mut admin, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'").await;
+        run(&mut admin, "SELECT pg_reload_conf()").await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let updates = (1..=3).map(|row| format!("UPDATE slot SET taken = 1 WHERE id = {row}")).collect();
+        let tasks = load(postgres.get("URL"), updates).await;
+        let reading =
+            until(&mut *collector, "three commits waiting", |reading| value(reading, "sync_rep_waiting") == Some(3.0)).await;
+        assert_eq!((value(&reading, "sessions_on_cpu"), value(&reading, "lock_waiting")), (Some(0.0), Some(0.0)));
+        run(&mut admin, "ALTER SYSTEM RESET synchronous_standby_names").await;
+        run(&mut admin, "SELECT pg_reload_conf()").await;
+        answered(tasks).await;
+        until(&mut *collector, "rest", |reading| value(reading, "sync_rep_waiting") == Some(0.0)).await;
     }
 }
 
