@@ -2,7 +2,7 @@
 //! beside this file.
 
 use crate::support::postgres::{
-    DEADLINE, class, collector, load, read, run, session, started, texts, try_run, try_session, until, value,
+    DEADLINE, answered, class, collector, load, read, run, session, started, texts, try_run, try_session, until, value,
 };
 use crate::support::server::Server;
 use collectors::api::{Capacity, Class, FaultKind};

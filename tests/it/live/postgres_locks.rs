@@ -125,7 +125,8 @@ async fn with_200_waiters_a_whole_read_takes_50_ms_at_most() {
                 let began = Instant::now();
                 let reading = read(&mut *collector).await;
                 let took_it = began.elapsed();
-                assert_eq!(waiting(&reading), Some(200.0));
+                // A waiter that has just looked for a deadlock is awake for a moment.
+                assert!(waiting(&reading).is_some_and(|count| count > 190.0), "{reading:?}");
                 // After a dear read the next ones are without waits for a while.
                 if reading.waits.is_empty() {
                     tokio::time::sleep(Duration::from_millis(20)).await;
