@@ -53,13 +53,13 @@ struct Options {
     #[arg(long, default_value = "30s", value_parser = parse_duration)]
     climb: Duration,
     /// How long a booker holds the lock before going on
-    #[arg(long, default_value = "15ms", value_parser = parse_duration)]
+    #[arg(long, default_value = "20ms", value_parser = parse_duration)]
     think: Duration,
     /// Come at random as independent visitors do, repeatable by this seed [default: evenly spaced]
     #[arg(long)]
     seed: Option<u64>,
     /// Connections to the server
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
     /// Where to write the log of requests, for `correlate --driver`
     #[arg(long, value_name = "FILE")]
