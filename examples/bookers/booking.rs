@@ -1,8 +1,8 @@
 //! Bookings on MySQL or MariaDB: each locks its slot, thinks while it holds the lock, takes a place and commits.
 
-use super::pace::pace;
-use super::ramp::{Ramp, uniform};
-use super::requests::{Log, Outcome, Request};
+use crate::open_loop::pace::pace;
+use crate::open_loop::ramp::{Ramp, uniform};
+use crate::open_loop::requests::{Log, Outcome, Request};
 use anyhow::Context as _;
 use sqlx::Acquire as _;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPool, MySqlPoolOptions};

@@ -9,19 +9,15 @@
 
 #![expect(clippy::print_stderr, reason = "a program tells its user how it ended")]
 
-#[path = "../open_loop/pace.rs"]
-mod pace;
-#[path = "../open_loop/ramp.rs"]
-mod ramp;
-#[path = "../open_loop/requests.rs"]
-mod requests;
+#[path = "../open_loop/open_loop.rs"]
+mod open_loop;
 
 mod booking;
 
 use anyhow::{Context as _, bail, ensure};
 use booking::{Plan, Slots};
 use clap::{ArgGroup, Parser};
-use ramp::Ramp;
+use open_loop::ramp::Ramp;
 use sqlx::mysql::MySqlConnectOptions;
 use std::path::PathBuf;
 use std::time::Duration;

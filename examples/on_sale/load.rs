@@ -1,8 +1,8 @@
 //! The visitors: holds at a rising rate, each sent when it is due, whatever became of those before it.
 
-use super::pace::pace;
-use super::ramp::Ramp;
-use super::requests::{Log, Outcome, Request};
+use crate::open_loop::pace::pace;
+use crate::open_loop::ramp::Ramp;
+use crate::open_loop::requests::{Log, Outcome, Request};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,6 +10,9 @@ use std::{fmt, io};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+
+/// 5 holds a second for 8 s, then up to 89 a second in 28 s: 50/s is reached 15 s into the climb.
+pub const RAMP: Ramp = Ramp { from: 5.0, rest: Duration::from_secs(8), to: 89.0, climb: Duration::from_secs(28) };
 
 /// No visitor waits longer than this.
 const PATIENCE: Duration = Duration::from_secs(30);

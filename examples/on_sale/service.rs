@@ -76,22 +76,20 @@ impl Service {
     fn metrics(&self) -> String {
         let pool = &self.pool;
         let of = |counter: &AtomicU64| counter.load(Relaxed) as f64;
-        let mut text = String::new();
-        for (name, kind, value) in [
-            ("pool_connections_max", "gauge", f64::from(pool.max)),
-            ("pool_connections_in_use", "gauge", pool.in_use() as f64),
-            ("pool_acquire_waiting", "gauge", of(&pool.waiting)),
-            ("pool_acquires_total", "counter", of(&pool.acquires)),
-            ("pool_acquire_wait_seconds_total", "counter", of(&pool.waited_us) / 1e6),
-            ("http_requests_total", "counter", of(&self.served)),
-            ("http_requests_in_flight", "gauge", of(&self.in_flight)),
-        ] {
-            text += &format!("# TYPE {name} {kind}\n{name} {value}\n");
-        }
-        text += "# TYPE http_request_duration_seconds summary\n";
-        text += &format!("http_request_duration_seconds_sum {}\n", of(&self.served_us) / 1e6);
-        text += &format!("http_request_duration_seconds_count {}\n", of(&self.served));
-        text
+        let single = |name: &str, kind: &str, value: f64| format!("# TYPE {name} {kind}\n{name} {value}\n");
+        [
+            single("pool_connections_max", "gauge", f64::from(pool.max)),
+            single("pool_connections_in_use", "gauge", pool.in_use() as f64),
+            single("pool_acquire_waiting", "gauge", of(&pool.waiting)),
+            single("pool_acquires_total", "counter", of(&pool.acquires)),
+            single("pool_acquire_wait_seconds_total", "counter", of(&pool.waited_us) / 1e6),
+            single("http_requests_total", "counter", of(&self.served)),
+            single("http_requests_in_flight", "gauge", of(&self.in_flight)),
+            "# TYPE http_request_duration_seconds summary\n".to_owned(),
+            format!("http_request_duration_seconds_sum {}\n", of(&self.served_us) / 1e6),
+            format!("http_request_duration_seconds_count {}\n", of(&self.served)),
+        ]
+        .concat()
     }
 
     async fn answer(&self, request: &str) -> (&'static str, String) {

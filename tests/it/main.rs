@@ -9,11 +9,16 @@
 
 mod support {
     pub mod server;
+    pub mod session;
 }
 
 mod live {
     mod apache;
 }
 
+#[path = "../../examples/open_loop/open_loop.rs"]
+mod open_loop;
+
 mod readme;
 mod story_mysql;
+mod story_on_sale;
