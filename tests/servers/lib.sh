@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2034 # what is set here is used by the scripts that source it
+# shellcheck shell=bash disable=SC2034,SC2154 # this file and the scripts that source it use each other's variables
 # What the server scripts share. Sourced, never run.
 #
 #   tests/servers/NAME start DIR   start on a free loopback port with everything it writes under DIR; wait until it
@@ -28,12 +28,14 @@ die() {
 
 # --- processes --------------------------------------------------------------------------------------------------------
 
-# start_time PID: when the process began, in clock ticks since boot. Fails for a process that is gone or a zombie.
+# start_time PID: when the process began, in clock ticks since boot. Fails for one that is gone, or a zombie without other
+# threads that still end.
 start_time() {
     local stat fields
     { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
     read -r -a fields <<<"${stat##*) }"
-    [[ ${fields[0]} != Z && ${fields[0]} != X ]] && printf '%s\n' "${fields[19]}"
+    if [[ ${fields[0]} == [ZX] ]] && ((fields[17] <= 1)); then return 1; fi
+    printf '%s\n' "${fields[19]}"
 }
 
 # running PID START: that very process is still there.
@@ -75,11 +77,11 @@ group_gone() {
 }
 
 # What to put before a server that refuses to run as root: it becomes `nobody`, but may still reach files below folders
-# that only root may enter (a cache in /root, a temporary folder of mode 0700).
+# that only root may enter (a cache in /root, a temporary folder of mode 0700). The secure bit lets access(2) know so too.
 unprivileged=()
 if ((EUID == 0)); then
     unprivileged=(setpriv --reuid=nobody --regid=nogroup --clear-groups
-        --inh-caps=+dac_override --ambient-caps=+dac_override)
+        --inh-caps=+dac_override --ambient-caps=+dac_override --securebits=+no_setuid_fixup)
 fi
 
 # --- ports ------------------------------------------------------------------------------------------------------------
@@ -87,6 +89,12 @@ fi
 listening() { grep -qsE ":$(printf %04X "$1") [0-9A-F]+:0000 0A " /proc/net/tcp /proc/net/tcp6; }
 
 # Below the ports that the kernel gives to outgoing connections, so that none of those takes it between two starts.
+# port_of KEY: the port that DIR/env says for KEY, else a free one.
+port_of() {
+    local saved=""
+    if [[ -f $dir/env ]]; then saved=$(sed -n "s/^$1=//p" "$dir/env"); fi
+    if [[ -n $saved ]]; then printf '%s\n' "$saved"; else free_port; fi
+}
 free_port() {
     local port
     for _ in {1..200}; do
@@ -106,14 +114,14 @@ http_answers() {
     [[ $line == HTTP/1.* ]]
 }
 
-# says PORT REQUEST REPLY: the server's first line after REQUEST begins with REPLY.
+# says PORT REQUEST REPLY: what the server sends after REQUEST (with printf's escapes) begins with REPLY.
 says() {
-    local line
+    local reply=""
     { exec 8<>"/dev/tcp/127.0.0.1/$1"; } 2>/dev/null || return 1
     printf '%b' "$2" >&8
-    IFS= read -r -t 2 line <&8 || line=
+    IFS= LC_ALL=C read -r -t 2 -N ${#3} reply <&8 2>/dev/null || true
     exec 8>&-
-    [[ $line == "$3"* ]]
+    [[ $reply == "$3" ]]
 }
 
 # --- programs ---------------------------------------------------------------------------------------------------------
@@ -154,7 +162,7 @@ option() {
 options=()
 
 # --- the two verbs ----------------------------------------------------------------------------------------------------
-# A server script sets `port_key` (the line of DIR/env with its port; empty: none) and may set `stop_signal`; it defines
+# A server script sets `port_key` (the line of DIR/env with its port) and may set `stop_signal`; it defines
 #   configure   read options, make the data folder and the configuration
 #   serve       exec the server in the foreground, on 127.0.0.1:$port
 #   answers     succeeds when the server answers on $port
@@ -174,22 +182,22 @@ main() {
 }
 
 start_server() {
-    local pid start_ticks saved=""
+    local pid start_ticks
     if [[ -f $dir/pid ]]; then
         read -r pid start_ticks <"$dir/pid"
-        if running "$pid" "$start_ticks" && [[ -f $dir/env ]]; then return; fi
+        # One that was killed a moment ago is still seen for a while.
+        if [[ -f $dir/env ]] && ! wait_until 3 gone "$pid" "$start_ticks"; then return; fi
         # Killed hard: its children, if it has any, may still hold the port.
         stop_process "$pid" "$start_ticks"
     fi
-    if [[ -n $port_key && -f $dir/env ]]; then saved=$(sed -n "s/^$port_key=//p" "$dir/env"); fi
     for _ in 1 2 3; do
-        port=${saved:-$(free_port)}
+        port=$(port_of "$port_key")
         options=()
         configure
         printf '%s\n' "${options[@]}" >"$dir/options"
         launch && return
         # Lost the port to somebody between looking and binding: once more with another.
-        if [[ -n $saved ]] || ! listening "$port"; then break; fi
+        if [[ -f $dir/env ]] || ! listening "$port"; then break; fi
     done
     tail -n 20 "$dir/log" >&2
     die "did not start in $dir (port $port); the end of its log is above"
