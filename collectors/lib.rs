@@ -7,6 +7,8 @@ mod address;
 pub mod api;
 #[cfg(feature = "io")]
 pub mod host;
+#[cfg(all(feature = "io", target_os = "linux"))]
+pub mod listen;
 #[cfg(feature = "io")]
 pub mod memcached;
 #[cfg(feature = "io")]
