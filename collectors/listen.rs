@@ -225,6 +225,53 @@ impl Listen {
         }
     }
 
+    /// What this view shows of the socket; the view is kept.
+    fn settle(&mut self, view: View) -> Result<Support, Fault> {
+        (self.view, self.sockets) = (Some(view), None);
+        let (view, sum, reading) = self.read_now()?;
+        let has = |name: &str| reading.values.iter().any(|(found, _)| *found == name);
+        let mut support = Support {
+            product: "accept queue".to_owned(),
+            version: std::fs::read_to_string("/proc/sys/kernel/osrelease")
+                .map(|text| format!("Linux {}", text.trim()))
+                .unwrap_or_default(),
+            endpoint: self.place.to_string(),
+            columns: self.columns().into_iter().filter(|gauge| has(gauge.name)).collect(),
+            facts: vec![("sockets".to_owned(), sum.sockets.into())],
+            ..Support::default()
+        };
+        let bound: BTreeSet<&str> = sum.bound.iter().map(String::as_str).collect();
+        let bound = bound.into_iter().collect::<Vec<_>>().join(", ");
+        let limit = sum.limit.map_or(String::new(), |limit| format!(", {limit} can wait"));
+        support.sees.push(match sum.sockets {
+            1 => format!("1 socket on {bound}{limit}"),
+            count => format!("{count} sockets on {bound}{limit} in all: summed, one that is full alone shows as its share"),
+        });
+        if let Some(limit) = sum.limit {
+            support.facts.push(("limit".to_owned(), limit.into()));
+        } else {
+            // Without its limit the depth still is a queue.
+            support.columns.iter_mut().for_each(|gauge| gauge.capacity = crate::api::Capacity::None);
+            support.lacks.push(Lack {
+                what: format!(
+                    "the limit of the queue (sock_diag: {}); its depth is read from the table of all sockets, which costs more",
+                    view.refused().unwrap_or("refused")
+                ),
+                mend: Some(
+                    "load the kernel module tcp_diag, or run the sampler with CAP_SYS_ADMIN for another namespace".to_owned(),
+                ),
+            });
+        }
+        if matches!(self.place, Place::Tcp { .. }) && !(has("overflows_total") && has("drops_total")) {
+            support.lacks.push(Lack {
+                what: "overflows and drops of accept queues (net/netstat has no such counters)".to_owned(),
+                mend: None,
+            });
+        }
+        self.view = Some(view);
+        Ok(support)
+    }
+
     async fn resolve(&mut self) -> Result<(), Fault> {
         if let Place::Tcp { host: Some(host), port } = &self.place {
             let found = tokio::net::lookup_host((host.as_str(), *port)).await;
@@ -274,50 +321,9 @@ impl Collector for Listen {
     }
 
     async fn start(&mut self) -> Result<Support, Fault> {
-        (self.view, self.sockets) = (None, None);
         self.resolve().await?;
-        let (view, sum, reading) = self.read_now()?;
-        let has = |name: &str| reading.values.iter().any(|(found, _)| *found == name);
-        let mut support = Support {
-            product: "accept queue".to_owned(),
-            version: std::fs::read_to_string("/proc/sys/kernel/osrelease")
-                .map(|text| format!("Linux {}", text.trim()))
-                .unwrap_or_default(),
-            endpoint: self.place.to_string(),
-            columns: self.columns().into_iter().filter(|gauge| has(gauge.name)).collect(),
-            facts: vec![("sockets".to_owned(), sum.sockets.into())],
-            ..Support::default()
-        };
-        let bound: BTreeSet<&str> = sum.bound.iter().map(String::as_str).collect();
-        let bound = bound.into_iter().collect::<Vec<_>>().join(", ");
-        let limit = sum.limit.map_or(String::new(), |limit| format!(", {limit} can wait"));
-        support.sees.push(match sum.sockets {
-            1 => format!("1 socket on {bound}{limit}"),
-            count => format!("{count} sockets on {bound}{limit} in all: summed, one that is full alone shows as its share"),
-        });
-        if let Some(limit) = sum.limit {
-            support.facts.push(("limit".to_owned(), limit.into()));
-        } else {
-            // Without its limit the depth still is a queue.
-            support.columns.iter_mut().for_each(|gauge| gauge.capacity = crate::api::Capacity::None);
-            support.lacks.push(Lack {
-                what: format!(
-                    "the limit of the queue (sock_diag: {}); its depth is read from the table of all sockets, which costs more",
-                    view.refused().unwrap_or("refused")
-                ),
-                mend: Some(
-                    "load the kernel module tcp_diag, or run the sampler with CAP_SYS_ADMIN for another namespace".to_owned(),
-                ),
-            });
-        }
-        if matches!(self.place, Place::Tcp { .. }) && !(has("overflows_total") && has("drops_total")) {
-            support.lacks.push(Lack {
-                what: "overflows and drops of accept queues (net/netstat has no such counters)".to_owned(),
-                mend: None,
-            });
-        }
-        self.view = Some(view);
-        Ok(support)
+        let view = View::open(&self.namespace).map_err(|why| self.unreadable(&why))?;
+        self.settle(view)
     }
 
     async fn read(&mut self) -> Result<Reading, Fault> {

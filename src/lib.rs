@@ -4,4 +4,9 @@
 //! those and the driver's own log after the run, and names the gauge that left its resting value first.
 
 pub mod exit;
+pub mod hist;
+pub mod text;
+pub mod ticks;
 pub mod time;
+pub mod timeline;
+pub mod waits;

@@ -27,7 +27,7 @@ mod tests {
     fn a_bare_number_is_seconds_and_units_are_understood() {
         assert_eq!(parse_duration("1.5"), Ok(Duration::from_millis(1500)));
         assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(parse_duration("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(parse_duration("5m"), Ok(Duration::from_mins(5)));
     }
 
     #[test]

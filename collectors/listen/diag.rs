@@ -196,5 +196,6 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], Garbled> {
     bytes.get(at..).and_then(|bytes| bytes.first_chunk()).copied().ok_or(Garbled)
 }
 
-#[cfg(all(test, target_endian = "little"))]
+#[cfg(test)]
+#[cfg(target_endian = "little")]
 mod tests;

@@ -49,7 +49,8 @@ fn ip(hex: &str) -> Option<IpAddr> {
     }
 }
 
-#[cfg(all(test, target_endian = "little"))]
+#[cfg(test)]
+#[cfg(target_endian = "little")]
 mod tests {
     use super::*;
     use proptest::prelude::*;
@@ -58,7 +59,7 @@ mod tests {
     const TCP6: &[u8] = include_bytes!("../../fixtures/listen/linux-6.18/tcp6");
 
     fn at(found: &[Tcp], port: u16) -> &Tcp {
-        found.iter().find(|socket| socket.port == port).expect("a listener on that port")
+        found.iter().find(|socket| socket.port == port).unwrap()
     }
 
     #[test]

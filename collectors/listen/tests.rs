@@ -105,3 +105,31 @@ async fn a_read_takes_a_small_part_of_a_millisecond() {
     }
     assert!(best < Duration::from_millis(5), "{best:?}");
 }
+
+#[tokio::test]
+async fn where_sock_diag_is_refused_the_depth_stays_and_the_limit_is_lacking() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let _waiting = TcpStream::connect(address).unwrap();
+    let mut queue = Listen {
+        instance: "listen".to_owned(),
+        place: Place::Tcp { host: None, port: address.port() },
+        namespace: Namespace::Own,
+        addresses: Vec::new(),
+        view: None,
+        sockets: None,
+    };
+    let refused = io::Error::from(io::ErrorKind::PermissionDenied);
+    let tables = View::tables(std::path::Path::new("/proc/self/net"), &refused).unwrap();
+    let support = queue.settle(tables).unwrap();
+    assert!(support.lacks[0].what.contains("limit") && support.lacks[0].what.contains("permission denied"), "{:?}", support.lacks);
+    assert!(!support.columns.iter().any(|gauge| gauge.name == "limit"));
+    assert_eq!(support.columns[0].capacity, crate::api::Capacity::None);
+    let reading = queue.read().await.unwrap();
+    assert_eq!((value(&reading, "queue"), value(&reading, "limit")), (Some(1.0), None));
+    assert!(value(&reading, "overflows_total").is_some());
+
+    queue.place = Place::Unix("/nonexistent.sock".into());
+    let tables = View::tables(std::path::Path::new("/proc/self/net"), &refused).unwrap();
+    assert_eq!(queue.settle(tables).unwrap_err().kind, FaultKind::Denied, "no table tells a Unix socket's queue");
+}

@@ -88,7 +88,7 @@ impl View {
         }
     }
 
-    fn tables(net: &Path, why: &io::Error) -> io::Result<Self> {
+    pub(super) fn tables(net: &Path, why: &io::Error) -> io::Result<Self> {
         let mut tcp = ProcFile::open(net.join("tcp"))?;
         let mut buffer = Vec::new();
         tcp.read(&mut buffer)?;

@@ -1,0 +1,156 @@
+//! What the plain files share: cells without quoting, numbers without exponents, and errors that name file and line.
+
+use std::path::{Path, PathBuf};
+
+/// An input file that cannot be used: which, where, what was found.
+#[derive(Debug, thiserror::Error)]
+#[error("{}{}: {what}{}", path.display(), line.map(|n| format!(" line {n}")).unwrap_or_default(), hint.as_ref().map(|h| format!("\nhint: {h}")).unwrap_or_default())]
+pub struct InputError {
+    /// The file.
+    pub path: PathBuf,
+    /// The line, counted from 1.
+    pub line: Option<u64>,
+    /// What was expected and what was found.
+    pub what: String,
+    /// What mends it.
+    pub hint: Option<String>,
+}
+
+impl InputError {
+    /// An error about a file as a whole.
+    pub fn new(path: &Path, what: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line: None, what: what.into(), hint: None }
+    }
+
+    /// Names the line.
+    #[must_use]
+    pub fn at(mut self, line: u64) -> Self {
+        self.line = Some(line);
+        self
+    }
+
+    /// Says what mends it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Appends a text cell: tab, line ends and backslash escaped, and `#` and `"` too, at which pandas and DuckDB would cut or
+/// join cells.
+pub fn push_escaped(out: &mut String, text: &str) {
+    for c in text.chars() {
+        match c {
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\\' => out.push_str("\\\\"),
+            '#' => out.push_str("\\x23"),
+            '"' => out.push_str("\\x22"),
+            c => out.push(c),
+        }
+    }
+}
+
+/// The text of a cell written by [`push_escaped`]. A backslash that begins no known escape stays as it is.
+pub fn unescape(cell: &str) -> String {
+    let mut out = String::with_capacity(cell.len());
+    let mut rest = cell;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (text, used) = match rest.as_bytes().get(1) {
+            Some(b't') => ('\t', 2),
+            Some(b'n') => ('\n', 2),
+            Some(b'r') => ('\r', 2),
+            Some(b'\\') => ('\\', 2),
+            Some(b'x') if rest.starts_with("\\x23") => ('#', 4),
+            Some(b'x') if rest.starts_with("\\x22") => ('"', 4),
+            _ => ('\\', 1),
+        };
+        out.push(text);
+        rest = &rest[used..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Appends a number: a dot, no thousands separator, no exponent. A value that is not finite is an empty cell.
+pub fn push_number(out: &mut String, value: f64) {
+    use std::fmt::Write as _;
+    if value.is_finite() {
+        // `Display` of a float never writes an exponent; writing to a String cannot fail.
+        let _ = write!(out, "{}", if value == 0.0 { 0.0 } else { value });
+    }
+}
+
+/// Reads a number cell: NaN for an empty one, `None` for something that is no number.
+pub fn parse_number(cell: &[u8]) -> Option<f64> {
+    const POWERS: [f64; 16] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+    if cell.is_empty() {
+        return Some(f64::NAN);
+    }
+    // Up to 15 digits are exact in a double, and so is the quotient by a power of ten: no need for the general parser.
+    if cell.len() <= 16 {
+        let (negative, digits) = match cell {
+            [b'-', rest @ ..] => (true, rest),
+            _ => (false, cell),
+        };
+        let (mut whole, mut scale, mut seen, mut plain) = (0_u64, None, 0, true);
+        for byte in digits {
+            match byte {
+                b'0'..=b'9' => {
+                    whole = whole * 10 + u64::from(byte - b'0');
+                    seen += 1;
+                    scale = scale.map(|n: usize| n + 1);
+                }
+                b'.' if scale.is_none() => scale = Some(0),
+                _ => plain = false,
+            }
+        }
+        if plain && (1..=15).contains(&seen) {
+            let value = whole as f64 / POWERS[scale.unwrap_or(0)];
+            return Some(if negative { -value } else { value });
+        }
+    }
+    std::str::from_utf8(cell).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_text_survives_a_cell_and_the_cell_has_no_tab_line_end_hash_or_quote(text in any::<String>()) {
+            let mut cell = String::new();
+            push_escaped(&mut cell, &text);
+            prop_assert!(!cell.contains(['\t', '\n', '\r', '#', '"']));
+            prop_assert_eq!(unescape(&cell), text);
+        }
+
+        #[test]
+        fn any_finite_number_survives_a_cell(value in proptest::num::f64::NORMAL | proptest::num::f64::ZERO) {
+            let mut cell = String::new();
+            push_number(&mut cell, value);
+            prop_assert!(!cell.contains(['e', 'E']));
+            prop_assert_eq!(parse_number(cell.as_bytes()), Some(value));
+        }
+
+        #[test]
+        fn the_fast_path_agrees_with_the_general_parser(text in "-?[0-9]{1,9}(\\.[0-9]{1,6})?") {
+            prop_assert_eq!(parse_number(text.as_bytes()), text.parse().ok());
+        }
+    }
+
+    #[test]
+    fn an_empty_cell_is_missing_and_a_word_is_no_number() {
+        assert!(parse_number(b"").is_some_and(f64::is_nan));
+        assert_eq!(parse_number(b"ON"), None);
+        assert_eq!(parse_number(b"1.2.3"), None);
+        assert_eq!(parse_number(b"-"), None);
+        assert_eq!(parse_number(b"."), None);
+    }
+}

@@ -1,0 +1,285 @@
+//! Reading the ticks: row by row, or whole as one series a column.
+
+use super::{Child, FIRST_LINE, Header, Target};
+use crate::text::{InputError, parse_number, unescape};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+/// One row. A missing cell is NaN.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    /// Counts from 0 and skips what was missed.
+    pub tick: u64,
+    /// The tick's planned time.
+    pub unix_ms: i64,
+    /// How long after it the reads began.
+    pub late_ms: f64,
+    /// In the order of [`Header::columns`].
+    pub cells: Vec<f64>,
+    /// What happened at this tick.
+    pub notes: String,
+}
+
+/// Reads a file row by row in constant memory.
+pub struct Reader {
+    path: PathBuf,
+    input: BufReader<File>,
+    line: Vec<u8>,
+    number: u64,
+    header: Header,
+    /// For each cell of a line: which of the row's fields it is.
+    slots: Vec<Slot>,
+    children: Vec<Child>,
+}
+
+#[derive(Clone, Copy)]
+enum Slot {
+    Tick,
+    UnixMs,
+    LateMs,
+    Cell(usize),
+    Notes,
+}
+
+impl Reader {
+    /// Reads up to the first row.
+    pub fn open(path: &Path) -> Result<Self, InputError> {
+        let file = File::open(path).map_err(|why| InputError::new(path, format!("cannot be opened: {why}")))?;
+        let mut reader = Self {
+            path: path.to_owned(),
+            input: BufReader::with_capacity(1 << 18, file),
+            line: Vec::new(),
+            number: 0,
+            header: Header::default(),
+            slots: Vec::new(),
+            children: Vec::new(),
+        };
+        reader.read_header()?;
+        Ok(reader)
+    }
+
+    /// What stands before the first row.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The `#child` lines read so far.
+    pub fn children(&self) -> &[Child] {
+        &self.children
+    }
+
+    fn error(&self, what: impl Into<String>) -> InputError {
+        InputError::new(&self.path, what).at(self.number)
+    }
+
+    /// Reads the next line without its end; `Some(false)` for a last line that has no end.
+    fn next_line(&mut self) -> Result<Option<bool>, InputError> {
+        self.line.clear();
+        self.number += 1;
+        let n = self.input.read_until(b'\n', &mut self.line).map_err(|why| self.error(format!("cannot be read: {why}")))?;
+        if n == 0 {
+            return Ok(None);
+        }
+        let whole = self.line.last() == Some(&b'\n');
+        while matches!(self.line.last(), Some(b'\n' | b'\r')) {
+            self.line.pop();
+        }
+        Ok(Some(whole))
+    }
+
+    fn read_header(&mut self) -> Result<(), InputError> {
+        let not_ours = |reader: &Self, found: &str| {
+            reader
+                .error(format!("expected {FIRST_LINE:?}, found {:?}", found.chars().take(60).collect::<String>()))
+                .hint("give the sampler's ticks first, then its waits; a driver's log goes behind --driver")
+        };
+        let mut first = true;
+        while self.next_line()?.is_some() {
+            let text = String::from_utf8_lossy(&self.line).into_owned();
+            if first {
+                if text.trim_start_matches('\u{feff}').trim_end() != FIRST_LINE {
+                    return Err(not_ours(self, &text));
+                }
+                first = false;
+                continue;
+            }
+            if text.starts_with('#') {
+                self.comment(&text)?;
+            } else if !text.is_empty() {
+                return self.columns(&text);
+            }
+        }
+        if first {
+            return Err(InputError::new(&self.path, "is empty"));
+        }
+        Err(InputError::new(&self.path, "ends before its line of column names")
+            .hint("was the sampler stopped before its first tick?"))
+    }
+
+    fn comment(&mut self, text: &str) -> Result<(), InputError> {
+        let mut parts = text.splitn(4, '\t');
+        let mark = parts.next().unwrap_or_default();
+        match mark {
+            "#run" => self.header.run = self.json(mark, parts.next())?,
+            "#child" => {
+                let child = self.json(mark, parts.next())?;
+                self.children.push(child);
+            }
+            "#target" => {
+                let (instance, collector) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+                let about = self.json(mark, parts.next())?;
+                self.header.targets.push(Target { instance: unescape(instance), collector: unescape(collector), about });
+            }
+            "#gauge" | "#derived" => {
+                let column = unescape(parts.next().unwrap_or_default());
+                let meaning = self.json(mark, parts.next())?;
+                let list = if mark == "#gauge" { &mut self.header.gauges } else { &mut self.header.derived };
+                list.push((column, meaning));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn json<T: serde::de::DeserializeOwned>(&self, mark: &str, text: Option<&str>) -> Result<T, InputError> {
+        serde_json::from_str(text.unwrap_or_default())
+            .map_err(|why| self.error(format!("the {mark} line is not as expected: {why}")))
+    }
+
+    fn columns(&mut self, text: &str) -> Result<(), InputError> {
+        for name in text.split('\t') {
+            self.slots.push(match name {
+                "tick" => Slot::Tick,
+                "unix_ms" => Slot::UnixMs,
+                "late_ms" => Slot::LateMs,
+                "notes" => Slot::Notes,
+                name => {
+                    self.header.columns.push(unescape(name));
+                    Slot::Cell(self.header.columns.len() - 1)
+                }
+            });
+        }
+        for (needed, there) in [
+            ("tick", self.slots.iter().any(|slot| matches!(slot, Slot::Tick))),
+            ("unix_ms", self.slots.iter().any(|slot| matches!(slot, Slot::UnixMs))),
+        ] {
+            if !there {
+                return Err(self.error(format!("the line of column names has no column {needed}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the next row into `row`; `false` at the end.
+    pub fn next_row(&mut self, row: &mut Row) -> Result<bool, InputError> {
+        loop {
+            let Some(whole) = self.next_line()? else { return Ok(false) };
+            if self.line.is_empty() {
+                continue;
+            }
+            if self.line[0] == b'#' {
+                let text = String::from_utf8_lossy(&self.line).into_owned();
+                // A cut last line may end inside its JSON.
+                match self.comment(&text) {
+                    Err(_) if !whole => {}
+                    other => other?,
+                }
+                continue;
+            }
+            let line = std::mem::take(&mut self.line);
+            let parsed = self.parse(&line, row);
+            self.line = line;
+            match parsed {
+                // Cut in the middle by a killed sampler: not a row.
+                Ok(false) | Err(_) if !whole => return Ok(false),
+                Ok(false) => {
+                    return Err(self.error(format!(
+                        "expected {} cells, found {}",
+                        self.slots.len(),
+                        memchr::memchr_iter(b'\t', &self.line).count() + 1
+                    )));
+                }
+                Ok(true) => return Ok(true),
+                Err(what) => return Err(self.error(what)),
+            }
+        }
+    }
+
+    /// `Ok(false)` where the number of cells is not the header's.
+    fn parse(&self, line: &[u8], row: &mut Row) -> Result<bool, String> {
+        row.cells.clear();
+        row.cells.resize(self.header.columns.len(), f64::NAN);
+        row.notes.clear();
+        row.late_ms = f64::NAN;
+        let mut slots = self.slots.iter();
+        let mut start = 0;
+        let ends = memchr::memchr_iter(b'\t', line).chain(std::iter::once(line.len()));
+        for end in ends {
+            let cell = &line[start..end];
+            start = end + 1;
+            let Some(slot) = slots.next() else { return Ok(false) };
+            let number = || parse_number(cell).ok_or_else(|| String::from_utf8_lossy(cell).into_owned());
+            let bad = |name: &str, found: String| format!("expected a number in column {name}, found {found:?}");
+            match *slot {
+                Slot::Notes => row.notes = unescape(&String::from_utf8_lossy(cell)),
+                Slot::Cell(n) => row.cells[n] = number().map_err(|found| bad(&self.header.columns[n], found))?,
+                Slot::LateMs => row.late_ms = number().map_err(|found| bad("late_ms", found))?,
+                Slot::Tick => row.tick = whole(number().map_err(|found| bad("tick", found))?, "tick")? as u64,
+                Slot::UnixMs => row.unix_ms = whole(number().map_err(|found| bad("unix_ms", found))?, "unix_ms")?,
+            }
+        }
+        Ok(slots.next().is_none())
+    }
+}
+
+fn whole(value: f64, name: &str) -> Result<i64, String> {
+    if value.is_nan() { Err(format!("column {name} is empty")) } else { Ok(value as i64) }
+}
+
+/// A whole file: one series a column.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ticks {
+    /// What stands before the first row.
+    pub header: Header,
+    /// The wrapped driver's start and end.
+    pub children: Vec<Child>,
+    /// Tick numbers.
+    pub tick: Vec<u64>,
+    /// Planned times.
+    pub unix_ms: Vec<i64>,
+    /// How late the reads began; NaN where unknown.
+    pub late_ms: Vec<f64>,
+    /// One series a column, NaN where nothing was read.
+    pub series: Vec<Vec<f64>>,
+    /// Row index and note, where there is one.
+    pub notes: Vec<(usize, String)>,
+}
+
+impl Ticks {
+    /// The series of a column.
+    pub fn column(&self, name: &str) -> Option<&[f64]> {
+        self.header.columns.iter().position(|column| column == name).map(|n| self.series[n].as_slice())
+    }
+}
+
+/// Reads a whole file.
+pub fn read(path: &Path) -> Result<Ticks, InputError> {
+    let mut reader = Reader::open(path)?;
+    let mut ticks = Ticks { series: vec![Vec::new(); reader.header.columns.len()], ..Ticks::default() };
+    let mut row = Row::default();
+    while reader.next_row(&mut row)? {
+        if !row.notes.is_empty() {
+            ticks.notes.push((ticks.tick.len(), row.notes.clone()));
+        }
+        ticks.tick.push(row.tick);
+        ticks.unix_ms.push(row.unix_ms);
+        ticks.late_ms.push(row.late_ms);
+        for (series, cell) in ticks.series.iter_mut().zip(&row.cells) {
+            series.push(*cell);
+        }
+    }
+    ticks.header = reader.header;
+    ticks.children = reader.children;
+    Ok(ticks)
+}
