@@ -2,10 +2,30 @@
 //!
 //! A new target is one new file, its fixtures, and two lines here: its `mod` and its entry in [`REGISTRY`].
 
+#[cfg(feature = "io")]
+mod address;
+#[cfg(feature = "io")]
+pub mod apache;
 pub mod api;
+#[cfg(feature = "io")]
+pub mod host;
+#[cfg(feature = "io")]
+pub mod http;
+#[cfg(all(feature = "io", target_os = "linux"))]
+pub mod listen;
+#[cfg(feature = "io")]
+pub mod memcached;
+#[cfg(feature = "io")]
+mod proc;
 #[cfg(feature = "io")]
 pub mod settings;
 
 /// Every kind of target, in the order of the documentation.
 #[cfg(feature = "io")]
-pub const REGISTRY: &[&api::Spec] = &[];
+pub const REGISTRY: &[&api::Spec] = &[
+    &apache::SPEC,
+    &memcached::SPEC,
+    &host::SPEC,
+    #[cfg(target_os = "linux")]
+    &listen::SPEC,
+];

@@ -1,0 +1,10 @@
+//! Every test that needs more than one piece of the program, in one binary: it links once.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking and says so")]
+
+mod support {
+    pub mod server;
+}
+
+mod live {
+    mod apache;
+}
