@@ -8,6 +8,8 @@ pub mod api;
 #[cfg(feature = "io")]
 pub mod http;
 #[cfg(feature = "io")]
+pub mod metrics;
+#[cfg(feature = "io")]
 pub mod settings;
 
 /// Every kind of target, in the order of the documentation.
