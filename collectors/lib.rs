@@ -11,13 +11,23 @@ pub mod api;
 pub mod host;
 #[cfg(feature = "io")]
 pub mod http;
+#[cfg(all(feature = "io", target_os = "linux"))]
+pub mod listen;
 #[cfg(feature = "io")]
 pub mod memcached;
 #[cfg(feature = "io")]
 mod proc;
 #[cfg(feature = "io")]
+pub mod metrics;
+#[cfg(feature = "io")]
 pub mod settings;
 
 /// Every kind of target, in the order of the documentation.
 #[cfg(feature = "io")]
-pub const REGISTRY: &[&api::Spec] = &[&apache::SPEC, &memcached::SPEC, &host::SPEC];
+pub const REGISTRY: &[&api::Spec] = &[
+    &apache::SPEC,
+    &memcached::SPEC,
+    &host::SPEC,
+    #[cfg(target_os = "linux")]
+    &listen::SPEC,
+];
