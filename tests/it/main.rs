@@ -14,6 +14,11 @@ mod support {
 
 mod live {
     mod apache;
+    #[cfg(target_os = "linux")]
+    mod host;
+    #[cfg(target_os = "linux")]
+    mod listen;
+    mod memcached;
 }
 
 #[path = "../../examples/open_loop/open_loop.rs"]
