@@ -16,11 +16,11 @@ pub mod listen;
 #[cfg(feature = "io")]
 pub mod memcached;
 #[cfg(feature = "io")]
+pub mod metrics;
+#[cfg(feature = "io")]
 pub mod mysql;
 #[cfg(feature = "io")]
 mod proc;
-#[cfg(feature = "io")]
-pub mod metrics;
 #[cfg(feature = "io")]
 pub mod settings;
 #[cfg(feature = "io")]

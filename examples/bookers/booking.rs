@@ -111,14 +111,13 @@ async fn visit(pool: &MySqlPool, slot: u32, think: Duration, scheduled: Instant)
     }
     .await;
     let (outcome, code) = match booked {
-        Ok(()) => (Outcome::Ok, 0),
-        Err(sqlx::Error::PoolTimedOut) => (Outcome::Timeout, 0),
+        Ok(()) => (Outcome::Ok, None),
+        Err(sqlx::Error::PoolTimedOut) => (Outcome::Timeout, None),
         Err(sqlx::Error::Database(why)) => {
-            let number =
-                why.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>().map_or(0, sqlx::mysql::MySqlDatabaseError::number);
+            let number = why.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>().map(sqlx::mysql::MySqlDatabaseError::number);
             (Outcome::Fail, number)
         }
-        Err(_) => (Outcome::Transport, 0),
+        Err(_) => (Outcome::Transport, None),
     };
     Request { step: "book", scheduled, started, ended: Instant::now(), outcome, code }
 }

@@ -61,10 +61,10 @@ pub async fn run(service: SocketAddr, ramp: Ramp, log: &Path) -> io::Result<Summ
 async fn visit(service: SocketAddr, scheduled: Instant) -> Request {
     let started = Instant::now();
     let (outcome, code) = match tokio::time::timeout(PATIENCE, hold(service)).await {
-        Ok(Ok(201)) => (Outcome::Ok, 201),
-        Ok(Ok(status)) => (Outcome::Fail, status),
-        Ok(Err(_)) => (Outcome::Transport, 0),
-        Err(_) => (Outcome::Timeout, 0),
+        Ok(Ok(201)) => (Outcome::Ok, Some(201)),
+        Ok(Ok(status)) => (Outcome::Fail, Some(status)),
+        Ok(Err(_)) => (Outcome::Transport, None),
+        Err(_) => (Outcome::Timeout, None),
     };
     Request { step: "hold", scheduled, started, ended: Instant::now(), outcome, code }
 }

@@ -41,8 +41,8 @@ pub struct Request {
     pub ended: Instant,
     /// How it ended.
     pub outcome: Outcome,
-    /// The status or the error's number, 0 where there is none.
-    pub code: u16,
+    /// The status or the error's number.
+    pub code: Option<u16>,
 }
 
 /// The open log.
@@ -63,6 +63,7 @@ impl Log {
     /// Appends one request.
     pub fn write(&mut self, request: &Request) -> io::Result<()> {
         let Request { step, scheduled, started, ended, outcome, code } = request;
+        let code = code.map(|code| code.to_string()).unwrap_or_default();
         let ms = |from: &Instant| (*ended - *from).as_secs_f64() * 1e3;
         writeln!(
             self.out,
