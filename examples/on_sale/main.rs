@@ -9,16 +9,18 @@
 //! take 20 / 0.4 s = 50 holds a second, and visitors come at a rate that climbs well past that. What the answer should be
 //! is therefore known: the pool, at 50/s. With `--pay-after-commit` a connection is given back before the slow call.
 
+#![expect(clippy::print_stderr, reason = "a program tells its user what it does")]
+
 #[path = "../open_loop/open_loop.rs"]
 mod open_loop;
 
 mod load;
 mod service;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use clap::Parser;
 use load::RAMP;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
@@ -57,11 +59,11 @@ fn main() -> anyhow::Result<ExitCode> {
 
 fn demonstrate(options: &Options) -> anyhow::Result<ExitCode> {
     let folder = new_folder(options.out.as_deref())?;
-    let file = |end: &str| folder.join(format!("on_sale.{end}"));
+    let prefix = folder.join("on_sale");
+    let [ticks, requests] = ["ticks", "requests"].map(|kind| prefix.with_extension(format!("{kind}.tsv")));
     let service = start_service(options)?;
-
     eprintln!(
-        "on_sale: {} connections, {}; {} holds/s for {} s, then up to {}/s in {} s",
+        "on_sale: {} connections, {}; {} holds a second for {} s, then up to {} a second in {} s",
         options.pool,
         if options.pay_after_commit { "given back before the payment" } else { "kept during a payment of 0.4 s" },
         RAMP.from,
@@ -69,38 +71,29 @@ fn demonstrate(options: &Options) -> anyhow::Result<ExitCode> {
         RAMP.to,
         RAMP.climb.as_secs(),
     );
-    let mut sampler = start_again(&[
-        "sampler".as_ref(),
-        "--metrics".as_ref(),
-        format!("service=http://{service}/metrics").as_ref(),
-        "--tick".as_ref(),
-        TICK.as_ref(),
-        "--seconds".as_ref(),
-        SAMPLED.as_secs().to_string().as_ref(),
-        "--out".as_ref(),
-        folder.join("on_sale").as_ref(),
-    ])?;
-    wait_for(&file("ticks.tsv"), &mut sampler)?;
-    let summary = runtime()?.block_on(load::run(service, RAMP, &file("requests.tsv"))).context("the load")?;
+
+    let mut sampler = this_as("sampler")?
+        .arg(format!("--metrics=service=http://{service}/metrics"))
+        .arg(format!("--tick={TICK}"))
+        .arg(format!("--seconds={}", SAMPLED.as_secs()))
+        .args([OsStr::new("--out"), prefix.as_os_str()])
+        .spawn()?;
+    wait_for_first_tick(&ticks, &mut sampler)?;
+    let summary = runtime()?.block_on(load::run(service, RAMP, &requests)).context("the load")?;
     let status = sampler.wait()?;
-    if !status.success() {
-        bail!("the sampler ended with {status}");
-    }
+    ensure!(status.success(), "the sampler ended with {status}");
     eprintln!("on_sale: {summary}\n");
 
-    let answer = [file("ticks.tsv"), file("waits.tsv")];
-    let answer =
-        [answer[0].as_os_str(), answer[1].as_os_str(), "--driver".as_ref(), file("requests.tsv").as_ref()].map(OsStr::to_owned);
-    let code = start_again(&[&["correlate".into()], &answer[..]].concat())?.wait()?.code();
+    let code = this_as("correlate")?.arg(&ticks).arg("--driver").arg(&requests).status()?.code();
     eprintln!("\non_sale: the files are in {}; to ask them again:", folder.display());
-    eprintln!("correlate {}", answer.join(OsStr::new(" ")).display());
+    eprintln!("correlate {} --driver {}", ticks.display(), requests.display());
     Ok(code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 fn new_folder(wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
     let folder = match wanted {
         Some(folder) => folder.to_owned(),
-        None => env::temp_dir().join(format!("on_sale-{}", std::process::id())),
+        None => env::temp_dir().join(format!("on_sale-{:.0}", whatgives::time::unix_ms() / 1e3)),
     };
     fs::create_dir(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     Ok(folder)
@@ -125,20 +118,21 @@ fn start_service(options: &Options) -> anyhow::Result<SocketAddr> {
     told.recv().context("the service did not start")
 }
 
-fn start_again(args: &[impl AsRef<OsStr>]) -> anyhow::Result<Child> {
-    Ok(Command::new(env::current_exe()?).args(args).spawn()?)
+/// This program again, as one of the two of the package.
+fn this_as(program: &str) -> std::io::Result<Command> {
+    let mut command = Command::new(env::current_exe()?);
+    command.arg(program);
+    Ok(command)
 }
 
 /// Until the sampler has read the service once.
-fn wait_for(ticks: &Path, sampler: &mut Child) -> anyhow::Result<()> {
+fn wait_for_first_tick(ticks: &Path, sampler: &mut Child) -> anyhow::Result<()> {
     let begin = Instant::now();
-    while fs::read_to_string(ticks).is_ok_and(|text| text.contains("\n0\t")) == false {
+    while !fs::read_to_string(ticks).is_ok_and(|text| text.contains("\n0\t")) {
         if let Some(status) = sampler.try_wait()? {
             bail!("the sampler ended with {status}");
         }
-        if begin.elapsed() > Duration::from_secs(10) {
-            bail!("the sampler has not begun after 10 s");
-        }
+        ensure!(begin.elapsed() < Duration::from_secs(10), "the sampler has not begun after 10 s");
         thread::sleep(Duration::from_millis(20));
     }
     Ok(())
