@@ -11,6 +11,8 @@ pub mod api;
 pub mod host;
 #[cfg(feature = "io")]
 pub mod http;
+#[cfg(all(feature = "io", target_os = "linux"))]
+pub mod listen;
 #[cfg(feature = "io")]
 pub mod memcached;
 #[cfg(feature = "io")]
@@ -20,4 +22,10 @@ pub mod settings;
 
 /// Every kind of target, in the order of the documentation.
 #[cfg(feature = "io")]
-pub const REGISTRY: &[&api::Spec] = &[&apache::SPEC, &memcached::SPEC, &host::SPEC];
+pub const REGISTRY: &[&api::Spec] = &[
+    &apache::SPEC,
+    &memcached::SPEC,
+    &host::SPEC,
+    #[cfg(target_os = "linux")]
+    &listen::SPEC,
+];
