@@ -5,6 +5,7 @@ mod support {
     pub mod server;
 }
 
+mod files;
 mod live {
     mod apache;
     #[cfg(target_os = "linux")]
