@@ -16,9 +16,9 @@ pub mod listen;
 #[cfg(feature = "io")]
 pub mod memcached;
 #[cfg(feature = "io")]
-mod proc;
-#[cfg(feature = "io")]
 pub mod metrics;
+#[cfg(feature = "io")]
+mod proc;
 #[cfg(feature = "io")]
 pub mod settings;
 
