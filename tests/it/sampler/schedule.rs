@@ -63,7 +63,9 @@ fn with_every_core_busy_ticks_keep_to_the_grid() {
     let folder = Folder::new();
     let ran = folder.run(&["--tick=100ms", "--seconds=5"]);
     stop.store(true, Ordering::Relaxed);
-    busy.into_iter().for_each(|thread| assert_ne!(thread.join().unwrap(), 0));
+    for thread in busy {
+        assert_ne!(thread.join().unwrap(), 0);
+    }
     assert_eq!(ran.code, 0, "{}", ran.err);
     let ticks = folder.ticks();
     hold(&ticks, 100);
