@@ -17,4 +17,9 @@ mod support {
 
 mod live {
     mod apache;
+    #[cfg(target_os = "linux")]
+    mod host;
+    #[cfg(target_os = "linux")]
+    mod listen;
+    mod memcached;
 }
