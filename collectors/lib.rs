@@ -14,4 +14,4 @@ pub mod settings;
 
 /// Every kind of target, in the order of the documentation.
 #[cfg(feature = "io")]
-pub const REGISTRY: &[&api::Spec] = &[&apache::SPEC];
+pub const REGISTRY: &[&api::Spec] = &[&apache::SPEC, &metrics::SPEC];
