@@ -27,6 +27,7 @@ pub mod settings;
 pub const REGISTRY: &[&api::Spec] = &[
     &apache::SPEC,
     &memcached::SPEC,
+    &metrics::SPEC,
     &host::SPEC,
     #[cfg(target_os = "linux")]
     &listen::SPEC,
