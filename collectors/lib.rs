@@ -16,6 +16,8 @@ pub mod listen;
 #[cfg(feature = "io")]
 pub mod memcached;
 #[cfg(feature = "io")]
+pub mod metrics;
+#[cfg(feature = "io")]
 pub mod mysql;
 #[cfg(feature = "io")]
 mod proc;
@@ -30,6 +32,7 @@ pub const REGISTRY: &[&api::Spec] = &[
     &mysql::SPEC,
     &apache::SPEC,
     &memcached::SPEC,
+    &metrics::SPEC,
     &host::SPEC,
     #[cfg(target_os = "linux")]
     &listen::SPEC,

@@ -5,6 +5,8 @@
 
 pub mod exit;
 pub mod hist;
+#[cfg(feature = "sampler")]
+pub mod sample;
 pub mod text;
 pub mod ticks;
 pub mod time;
