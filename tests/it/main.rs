@@ -1,6 +1,8 @@
 //! Every test that needs more than one piece of the program, in one binary: it links once.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking and says so")]
 
+mod driver;
+
 mod support {
     pub mod server;
 }
