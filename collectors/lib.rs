@@ -32,6 +32,7 @@ pub const REGISTRY: &[&api::Spec] = &[
     &mysql::SPEC,
     &apache::SPEC,
     &memcached::SPEC,
+    &metrics::SPEC,
     &host::SPEC,
     #[cfg(target_os = "linux")]
     &listen::SPEC,

@@ -48,27 +48,31 @@ impl Namespace {
 impl View {
     pub fn open(namespace: &Namespace) -> io::Result<Self> {
         let Some(path) = namespace.file() else { return Self::here(Path::new("/proc/self/net")) };
-        let in_file = |why: io::Error| io::Error::new(why.kind(), format!("{}: {why}", path.display()));
-        let file = File::open(&path).map_err(in_file)?;
+        match (Self::there(&path), namespace) {
+            // Without the privilege to go there, the tables of a process can still be looked at.
+            (Err(why), Namespace::Process(pid)) if why.kind() == io::ErrorKind::PermissionDenied => {
+                Self::tables(Path::new(&format!("/proc/{pid}/net")), &why).map_err(|_| why)
+            }
+            (opened, _) => opened,
+        }
+        .map_err(|why| io::Error::new(why.kind(), format!("{}: {why}", path.display())))
+    }
+
+    /// In the namespace of that file.
+    fn there(namespace: &Path) -> io::Result<Self> {
+        let file = File::open(namespace)?;
         let (theirs, ours) = (file.metadata()?, std::fs::metadata("/proc/self/ns/net")?);
         if (theirs.dev(), theirs.ino()) == (ours.dev(), ours.ino()) {
             return Self::here(Path::new("/proc/self/net"));
         }
         // A thread of its own goes there, opens everything, and ends: what it opened stays there, the rest of the program
         // never was.
-        let opened = std::thread::spawn(move || {
+        std::thread::spawn(move || {
             enter(&file)?;
             Self::here(Path::new("/proc/thread-self/net"))
         })
         .join()
-        .unwrap_or_else(|_| Err(io::Error::other("the thread that went there failed")));
-        match (opened, namespace) {
-            // Without the privilege to go there, the tables of a process can still be looked at.
-            (Err(why), Namespace::Process(pid)) => {
-                Self::tables(&PathBuf::from(format!("/proc/{pid}/net")), &why).map_err(|_| in_file(why))
-            }
-            (opened, _) => opened.map_err(in_file),
-        }
+        .unwrap_or_else(|_| Err(io::Error::other("the thread that went there failed")))
     }
 
     /// In the namespace of the calling thread.

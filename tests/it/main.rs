@@ -7,11 +7,23 @@
     reason = "a test fails by panicking and says so"
 )]
 
+mod sampler {
+    mod background;
+    mod cli;
+    mod driver;
+    mod faults;
+    mod schedule;
+}
+mod driver;
+
 mod support {
+    pub mod memcached;
+    pub mod sampler;
     pub mod server;
     pub mod session;
 }
 
+mod files;
 mod live {
     mod apache;
     #[cfg(target_os = "linux")]
