@@ -18,6 +18,8 @@ pub mod memcached;
 #[cfg(feature = "io")]
 mod proc;
 #[cfg(feature = "io")]
+pub mod metrics;
+#[cfg(feature = "io")]
 pub mod settings;
 
 /// Every kind of target, in the order of the documentation.
