@@ -16,9 +16,9 @@ pub mod listen;
 #[cfg(feature = "io")]
 pub mod memcached;
 #[cfg(feature = "io")]
-mod proc;
-#[cfg(feature = "io")]
 pub mod metrics;
+#[cfg(feature = "io")]
+mod proc;
 #[cfg(feature = "io")]
 pub mod settings;
 
@@ -27,6 +27,7 @@ pub mod settings;
 pub const REGISTRY: &[&api::Spec] = &[
     &apache::SPEC,
     &memcached::SPEC,
+    &metrics::SPEC,
     &host::SPEC,
     #[cfg(target_os = "linux")]
     &listen::SPEC,

@@ -1,6 +1,6 @@
-//! The Prometheus text format 0.0.4 and OpenMetrics, read by a state machine over bytes.
+//! The Prometheus text format 0.0.4 and `OpenMetrics`, read by a state machine over bytes.
 //!
-//! Sources: prometheus.io "Exposition formats" and the OpenMetrics specification. What both allow is read: label values with
+//! Sources: prometheus.io "Exposition formats" and the `OpenMetrics` specification. What both allow is read: label values with
 //! any character, escapes, names with `:`, empty label sets, quoted names, timestamps, exemplars, CRLF, a missing last line
 //! end. A timestamp is checked and dropped: the time of our own read is the time. A line that cannot be read is said to be so
 //! and gives no value.
