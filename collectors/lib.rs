@@ -18,13 +18,18 @@ pub mod memcached;
 #[cfg(feature = "io")]
 pub mod metrics;
 #[cfg(feature = "io")]
+pub mod mysql;
+#[cfg(feature = "io")]
 mod proc;
 #[cfg(feature = "io")]
 pub mod settings;
+#[cfg(feature = "io")]
+mod sql;
 
 /// Every kind of target, in the order of the documentation.
 #[cfg(feature = "io")]
 pub const REGISTRY: &[&api::Spec] = &[
+    &mysql::SPEC,
     &apache::SPEC,
     &memcached::SPEC,
     &metrics::SPEC,
