@@ -11,8 +11,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-/// 5 holds a second for 8 s, then up to 89 a second in 28 s: 50/s is reached 15 s into the climb.
-pub const RAMP: Ramp = Ramp { from: 5.0, rest: Duration::from_secs(8), to: 89.0, climb: Duration::from_secs(28) };
+/// 20 holds a second for 8 s, then up to 80 a second in 28 s: 50/s is reached halfway up. The climb is slow enough that the
+/// rate rises little while the first wait grows to something that matters.
+pub const RAMP: Ramp = Ramp { from: 20.0, rest: Duration::from_secs(8), to: 80.0, climb: Duration::from_secs(28) };
 
 /// No visitor waits longer than this.
 const PATIENCE: Duration = Duration::from_secs(30);
