@@ -6,9 +6,9 @@
 pub mod correlate;
 pub mod exit;
 pub mod hist;
+pub mod judge;
 #[cfg(feature = "sampler")]
 pub mod sample;
-pub mod judge;
 pub mod text;
 pub mod ticks;
 pub mod time;
