@@ -8,6 +8,7 @@ mod sampler {
     mod faults;
     mod schedule;
 }
+mod driver;
 
 mod support {
     pub mod memcached;
