@@ -273,10 +273,12 @@ impl Config {
     pub fn secrets(&self) -> Scrub {
         let mut scrub = Scrub::default();
         for target in &self.targets {
-            if let Some(password) = redact::password_of(&target.section.endpoint) {
-                scrub.add(password);
-            }
+            scrub.add_endpoint(&target.section.endpoint);
             scrub.add_value("", &toml::Value::Table(target.section.settings.clone()));
+        }
+        for target in &self.targets {
+            scrub.except(&target.section.instance);
+            scrub.except(target.spec.name);
         }
         scrub
     }

@@ -17,6 +17,8 @@ pub struct TargetHealth {
     pub resets: u64,
     /// Kinds of gaps with their number.
     reasons: Vec<(&'static str, u64)>,
+    /// The last read found a reset.
+    just_reset: bool,
     /// The last value of each counter, `None` before its first.
     counters: Vec<Option<f64>>,
     /// The reason of the last gap, and the tick from which it holds.
@@ -32,7 +34,7 @@ impl TargetHealth {
     /// An answer in time. `true` if counters fell: the target was restarted, or somebody cleared them.
     ///
     /// Some counters of a kernel dip by a little and go on; a reset throws a counter back to near 0. So it takes a fall
-    /// by more than half.
+    /// by more than half. What still falls at the very next read belongs to the same reset.
     pub fn answered(&mut self, columns: &[Gauge], cells: &[Option<f64>]) -> bool {
         self.due += 1;
         self.answered += 1;
@@ -43,8 +45,10 @@ impl TargetHealth {
             reset |= last.is_some_and(|last| *value < last / 2.0);
             *last = Some(*value);
         }
-        self.resets += u64::from(reset);
-        reset
+        let new = reset && !self.just_reset;
+        self.just_reset = reset;
+        self.resets += u64::from(new);
+        new
     }
 
     /// A gap. Gives the note: the whole reason when it is new, shortened while it stays the same.
@@ -164,6 +168,7 @@ mod tests {
         assert!(!health.answered(&columns, &[Some(1000.0), None, Some(5.0)]));
         health.gap(1, "refused", "refused");
         assert!(health.answered(&columns, &[Some(3.0), Some(0.0), Some(0.0)]));
+        assert!(!health.answered(&columns, &[Some(1.0), Some(0.0), Some(9.0)]));
         assert!(!health.answered(&columns, &[Some(9.0), Some(0.0), Some(9.0)]));
         assert_eq!((health.resets, health.gaps()), (1, 1));
     }

@@ -151,17 +151,26 @@ impl Scrub {
         self.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     }
 
+    /// Adds the password of an endpoint, unless it is the same as the user's name: that is shown, and no secret.
+    pub fn add_endpoint(&mut self, endpoint: &str) {
+        let user = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest).split(':').next();
+        if let Some(password) = password_of(endpoint).filter(|password| Some(*password) != user) {
+            self.add(password);
+        }
+    }
+
+    /// Leaves a word alone that is shown anyway, such as an instance's name.
+    pub fn except(&mut self, word: &str) {
+        self.0.retain(|secret| secret != word);
+    }
+
     /// Adds every secret of a configuration's value.
     pub fn add_value(&mut self, key: &str, value: &toml::Value) {
         match value {
             toml::Value::Table(table) => table.iter().for_each(|(k, v)| self.add_value(k, v)),
             toml::Value::Array(list) => list.iter().for_each(|v| self.add_value(key, v)),
             toml::Value::String(text) if is_secret(key) => self.add(text),
-            toml::Value::String(text) => {
-                if let Some(password) = text.contains("://").then(|| password_of(text)).flatten() {
-                    self.add(password);
-                }
-            }
+            toml::Value::String(text) if text.contains("://") => self.add_endpoint(text),
             _ => {}
         }
     }
@@ -240,5 +249,7 @@ mod tests {
         assert_eq!(scrub.clean("no: h%40sh or h@sh or other"), "no: *** or *** or ***");
         scrub.add("ab");
         assert_eq!(scrub.clean("about"), "about");
+        scrub.add_endpoint("mysql://probe:probe@db/");
+        assert_eq!(scrub.clean("GRANT PROCESS ON *.* TO 'probe'@'%'"), "GRANT PROCESS ON *.* TO 'probe'@'%'");
     }
 }
