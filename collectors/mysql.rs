@@ -124,6 +124,8 @@ impl MySql {
         let mut items: Vec<(Item, Origin)> = ITEMS
             .iter()
             .filter(|item| pooled || !of_the_pool(item))
+            // MariaDB refuses and leaves this at 0 (measured on 10.11); it counts them among the aborted attempts.
+            .filter(|item| identity.product != Product::MariaDb || item.gauge.name != gauges::REFUSED)
             .filter_map(|item| item.from.iter().find(|from| has(from)).map(|from| (*item, *from)))
             .collect();
         let names: HashSet<&str> = items.iter().map(|(item, _)| item.gauge.name).collect();
@@ -248,7 +250,7 @@ impl Known {
 /// Our session, and the event scheduler's thread, which MySQL and MariaDB count as running.
 fn own_threads(identity: &Identity) -> f64 {
     let scheduler = identity.settings.text("event_scheduler").is_some_and(|state| state.eq_ignore_ascii_case("ON"));
-    if scheduler && identity.product == Product::MySql { 2.0 } else { 1.0 }
+    if scheduler { 2.0 } else { 1.0 }
 }
 
 #[async_trait::async_trait]

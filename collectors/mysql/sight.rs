@@ -209,6 +209,10 @@ impl Sight {
         process: &Lack,
         transactions: Answer,
     ) -> Result<(), sqlx::Error> {
+        self.lacks.push(Lack {
+            what: "connections refused at max_connections: MariaDB counts them among the aborted ones".to_owned(),
+            mend: None,
+        });
         // Without PROCESS the process list has one row, our own, and no error: the lock tables prove the privilege.
         self.sessions = transactions == Answer::Seen;
         if wanted != WaitsWanted::No {

@@ -2,10 +2,9 @@
 //! sessions' states, for what and behind whom by `metadata_locks`, read only while somebody waits (it has no index on its
 //! status). An ALTER that waits makes every later SELECT wait behind it: the root is the reader before it, not the ALTER.
 
-use super::rows::{float, number, picoseconds_to_ms};
+use super::rows::{float, number, picoseconds_to_ms, shown};
 use super::{Holders, Id, Waiter, kind_of_state, state_waits};
 use crate::mysql::session::quoted;
-use crate::sql::statement::normalise;
 use crate::sql::{Row, cell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -47,7 +46,7 @@ pub fn waiters(rows: &[Row]) -> Vec<Waiter> {
             lock: format!("{kind} of {id}"),
             begun: cell(row, 3).unwrap_or_default().to_owned(),
             statement_ms: float(row, 4).map(picoseconds_to_ms),
-            statement: cell(row, 5).map(normalise),
+            statement: cell(row, 5).map(shown),
             ..Waiter::default()
         };
         found.insert(id, waiter);
