@@ -5,6 +5,7 @@
 use super::rows::{float, number, picoseconds_to_ms, shown};
 use super::{Holders, Id, Waiter, kind_of_state, state_waits};
 use crate::mysql::session::quoted;
+use crate::sql::statement::Normaliser;
 use crate::sql::{Row, cell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -37,6 +38,7 @@ const OBJECTS: usize = 20;
 /// Parses [`waiters_sql`]: one waiter a session, the last level of a stored program.
 pub fn waiters(rows: &[Row]) -> Vec<Waiter> {
     let mut found: BTreeMap<Id, Waiter> = BTreeMap::new();
+    let mut statements = Normaliser::default();
     for row in rows {
         let (Some(id), Some(kind)) = (number(row, 0), cell(row, 2).and_then(kind_of_state)) else { continue };
         let waiter = Waiter {
@@ -46,7 +48,7 @@ pub fn waiters(rows: &[Row]) -> Vec<Waiter> {
             lock: format!("{kind} of {id}"),
             begun: cell(row, 3).unwrap_or_default().to_owned(),
             statement_ms: float(row, 4).map(picoseconds_to_ms),
-            statement: cell(row, 5).map(shown),
+            statement: cell(row, 5).map(|text| shown(text, &mut statements)),
             ..Waiter::default()
         };
         found.insert(id, waiter);

@@ -7,7 +7,7 @@
 //! 100 ms, by anybody.
 
 use super::{Holder, Id, Waiter};
-use crate::sql::statement::normalise;
+use crate::sql::statement::Normaliser;
 use crate::sql::{Row, cell};
 use std::collections::HashMap;
 
@@ -72,9 +72,10 @@ pub fn list(ids: &[Id]) -> String {
 /// Parses [`waiters_sql`]. A stored program gives a row for every level of its statements: the last one counts.
 pub fn waiters(rows: &[Row]) -> Vec<Waiter> {
     let mut places: HashMap<String, usize> = HashMap::new();
+    let mut statements = Normaliser::default();
     let mut waiters: Vec<Waiter> = Vec::with_capacity(rows.len());
     for row in rows {
-        let Some(waiter) = waiter(row) else { continue };
+        let Some(waiter) = waiter(row, &mut statements) else { continue };
         match places.get(&waiter.session) {
             Some(&place) => waiters[place] = waiter,
             None => {
@@ -86,7 +87,7 @@ pub fn waiters(rows: &[Row]) -> Vec<Waiter> {
     waiters
 }
 
-fn waiter(row: &Row) -> Option<Waiter> {
+fn waiter(row: &Row, statements: &mut Normaliser) -> Option<Waiter> {
     let session = cell(row, 0)?.to_owned();
     let lock_id = cell(row, 2).unwrap_or_default();
     let table = cell(row, 9) == Some("TABLE");
@@ -106,7 +107,7 @@ fn waiter(row: &Row) -> Option<Waiter> {
         mode: cell(row, 10).map(str::to_owned),
         since_ms: float(row, 4).map(|micros| micros / 1e3),
         statement_ms: float(row, 12).map(picoseconds_to_ms),
-        statement: cell(row, 13).map(shown),
+        statement: cell(row, 13).map(|text| shown(text, statements)),
     })
 }
 
@@ -120,8 +121,8 @@ fn place(lock_id: &str, table: bool) -> &str {
 }
 
 /// A statement without its values. The digest of one that was sent prepared begins with a word that was never in it.
-pub fn shown(statement: &str) -> String {
-    let text = normalise(statement);
+pub fn shown(statement: &str, statements: &mut Normaliser) -> String {
+    let text = statements.shown(statement);
     match text.strip_prefix("EXECUTE ") {
         Some(rest) if rest.starts_with(|c: char| c.is_ascii_alphabetic()) && rest.contains(' ') && !rest.contains(" USING @") => {
             rest.to_owned()
@@ -153,6 +154,7 @@ pub fn holders(rows: &[Row]) -> Vec<(Id, Id, Option<Id>)> {
 
 /// Parses [`sessions_sql`].
 pub fn sessions(rows: &[Row]) -> HashMap<Id, Holder> {
+    let mut statements = Normaliser::default();
     let holder = |row: &Row| {
         let id = number(row, 0)?;
         let idle = cell(row, 2) == Some("Sleep");
@@ -165,7 +167,7 @@ pub fn sessions(rows: &[Row]) -> HashMap<Id, Holder> {
                 state: Some(state.to_owned()),
                 idle,
                 seconds: float(row, 3).unwrap_or_default(),
-                statement: cell(row, 5).map(shown),
+                statement: cell(row, 5).map(|text| shown(text, &mut statements)),
             },
         ))
     };
@@ -229,6 +231,7 @@ mod tests {
 
     #[test]
     fn a_prepared_statement_is_shown_as_it_was_written() {
+        let shown = |text| shown(text, &mut Normaliser::default());
         assert_eq!(shown("EXECUTE DELETE FROM `t` WHERE `a` = ?"), "DELETE FROM `t` WHERE `a` = ?");
         assert_eq!(shown("EXECUTE `s` USING @a"), "EXECUTE `s` USING @a");
         assert_eq!(shown("EXECUTE s USING @a"), "EXECUTE s USING @a");

@@ -34,6 +34,8 @@ async fn a_stopped_server_answers_late_and_a_read_given_up_is_followed_by_a_new_
         collector.read().await.expect("the server answers");
         // As the sampler does it: the late read is left to end by itself.
         target.server.signal("STOP");
+        // A process that runs on another processor stops a moment later.
+        tokio::time::sleep(Duration::from_millis(100)).await;
         let late = tokio::time::timeout(Duration::from_secs(8), async {
             let goes_on = async {
                 tokio::time::sleep(Duration::from_secs(2)).await;
@@ -45,6 +47,7 @@ async fn a_stopped_server_answers_late_and_a_read_given_up_is_followed_by_a_new_
         assert!(value(&reading, "threads_connected") == Some(1.0) && reading.notes.is_empty(), "{name}: {reading:?}");
         // And given up in the middle.
         target.server.signal("STOP");
+        tokio::time::sleep(Duration::from_millis(100)).await;
         assert!(tokio::time::timeout(Duration::from_millis(700), collector.read()).await.is_err(), "{name}: nothing answers");
         target.server.signal("CONT");
         let reading = collector.read().await.expect("a new connection is made");

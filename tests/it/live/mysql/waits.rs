@@ -1,6 +1,6 @@
 //! Who waits for whom, on real servers.
 
-use super::{PRODUCTS, Target, median_read_ms, number, run, started, until, value};
+use super::{PRODUCTS, Target, number, quiet_median_read_ms, run, started, until, value};
 use collectors::api::Wait;
 use sqlx::Executor;
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ async fn two_hundred_sessions_waiting_for_one_row_are_two_hundred_rows_behind_on
             tasks.push(target.waiting(UPDATE_17).await);
         }
         until(collector.as_mut(), "200 waiters", |reading| value(reading, "row_lock_waiting") == Some(200.0)).await;
-        let (median, reading) = median_read_ms(collector.as_mut(), 15, true).await;
+        let (median, reading) = quiet_median_read_ms(collector.as_mut(), true).await;
         println!("{name}: 200 waiting, the whole read takes {median:.1} ms (median)");
         assert!(median <= 20.0, "{name}: a read takes {median:.1} ms");
         assert!((199..=200).contains(&reading.waits.len()), "{name}: {} rows, {:?}", reading.waits.len(), reading.notes);
@@ -40,8 +40,8 @@ async fn two_hundred_sessions_waiting_for_one_row_are_two_hundred_rows_behind_on
                 statement.starts_with("UPDATE") && statement.ends_with('?') && !statement.contains("17"),
                 "{name}: {statement}"
             );
-            // The 15 reads alone took 2.4 s.
-            assert!(wait.waited_ms.is_some_and(|ms| (2_400.0..60_000.0).contains(&ms)), "{name}: {wait:?}");
+            // The reads alone took 2.4 s.
+            assert!(wait.waited_ms.is_some_and(|ms| (2_200.0..120_000.0).contains(&ms)), "{name}: {wait:?}");
         }
         if target.is_mysql() {
             assert!(reading.waits[0].blocker_statement.is_some(), "{:?}", reading.waits[0]);
@@ -84,14 +84,15 @@ async fn four_hundred_thousand_row_locks_that_nobody_waits_for_cost_nothing() {
                        WHERE DIGEST_TEXT LIKE '%data\\_lock%' OR DIGEST_TEXT LIKE '%INNODB\\_TRX%'";
         let asked = if target.is_mysql() { digests } else { selects };
         let before = number(&mut holder, asked).await;
-        let (median, reading) = median_read_ms(collector.as_mut(), 15, false).await;
+        let began = std::time::Instant::now();
+        let (median, reading) = quiet_median_read_ms(collector.as_mut(), false).await;
         let after = number(&mut holder, asked).await;
         println!("{name}: {locks} row locks, nobody waiting: the whole read takes {median:.1} ms (median)");
         assert!(median <= 20.0, "{name}: a read takes {median:.1} ms");
         assert!(reading.waits.is_empty() && reading.notes.is_empty(), "{name}: {reading:?}");
         // This test's own counting is one of them on either product. On MariaDB InnoDB's counters, once a second, are the
         // only SELECTs.
-        let allowed = if target.is_mysql() { 1 } else { 1 + 4 };
+        let allowed = if target.is_mysql() { 1 } else { 1 + began.elapsed().as_secs() + 1 };
         assert!(after - before <= allowed, "{name}: {} statements asked for waits", after - before);
     }
 }
