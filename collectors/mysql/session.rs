@@ -22,7 +22,7 @@ pub enum Product {
     MySql,
     /// MariaDB.
     MariaDb,
-    /// Something else that speaks the protocol (TiDB, SingleStore, …): status and settings, no waits.
+    /// Something else that speaks the protocol (`TiDB`, `SingleStore`, …): status and settings, no waits.
     Other,
 }
 

@@ -8,6 +8,7 @@ use crate::sql::cell;
 
 /// What can be read.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a privilege of its own, and any mixture of them is met")]
 pub struct Sight {
     /// Row-lock waits, with their object.
     pub row_waits: bool,

@@ -1,6 +1,6 @@
 //! Row locks of MariaDB: `INNODB_TRX` and `INNODB_LOCKS`. The latter lists only locks that somebody waits for, so a lock of it
 //! that nobody requested is held: holders come without `INNODB_LOCK_WAITS`, whose rows are pairs. Sessions come from the process
-//! list, which needs PROCESS and tells less without an error if it is missing; INNODB_TRX proves it.
+//! list, which needs PROCESS and tells less without an error if it is missing; `INNODB_TRX` proves it.
 //!
 //! Both InnoDB tables are read one after the other from the same copy: it is renewed only when it was not read for 100 ms.
 //! Of metadata locks the sessions' states tell that somebody waits, and no more.

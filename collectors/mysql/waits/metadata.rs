@@ -1,4 +1,4 @@
-//! Locks above the storage engine on MySQL: metadata locks, global locks, table locks, GET_LOCK(). Who waits is told by the
+//! Locks above the storage engine on MySQL: metadata locks, global locks, table locks, `GET_LOCK()`. Who waits is told by the
 //! sessions' states, for what and behind whom by `metadata_locks`, read only while somebody waits (it has no index on its
 //! status). An ALTER that waits makes every later SELECT wait behind it: the root is the reader before it, not the ALTER.
 
@@ -124,7 +124,7 @@ pub fn granted_sql(objects: &BTreeMap<Object, HashSet<String>>) -> Option<String
 }
 
 /// Parses [`granted_sql`]: the holders of each lock, those that conflict with somebody who waits, and of these the sessions
-/// that took the lock until they give it back (LOCK TABLES, GET_LOCK, FLUSH TABLES WITH READ LOCK).
+/// that took the lock until they give it back (LOCK TABLES, `GET_LOCK`, FLUSH TABLES WITH READ LOCK).
 pub fn granted(rows: &[Row], objects: &BTreeMap<Object, HashSet<String>>) -> (Holders, HashSet<Id>) {
     let (mut holders, mut explicit) = (Holders::new(), HashSet::new());
     let objects: Vec<_> = objects.iter().collect();

@@ -76,12 +76,11 @@ pub fn waiters(rows: &[Row]) -> Vec<Waiter> {
     let mut waiters: Vec<Waiter> = Vec::with_capacity(rows.len());
     for row in rows {
         let Some(waiter) = waiter(row, &mut statements) else { continue };
-        match places.get(&waiter.session) {
-            Some(&place) => waiters[place] = waiter,
-            None => {
-                places.insert(waiter.session.clone(), waiters.len());
-                waiters.push(waiter);
-            }
+        if let Some(&place) = places.get(&waiter.session) {
+            waiters[place] = waiter;
+        } else {
+            places.insert(waiter.session.clone(), waiters.len());
+            waiters.push(waiter);
         }
     }
     waiters
