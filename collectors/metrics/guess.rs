@@ -44,7 +44,6 @@ const EVENT: &[&str] = &[
     "shed",
     "throttled",
     "lost",
-    "discarded",
     "reached",
     "canceled",
     "cancelled",

@@ -8,6 +8,7 @@ mod sampler {
     mod faults;
     mod schedule;
 }
+mod driver;
 
 mod support {
     pub mod memcached;
@@ -15,6 +16,7 @@ mod support {
     pub mod server;
 }
 
+mod files;
 mod live {
     mod apache;
     #[cfg(target_os = "linux")]
