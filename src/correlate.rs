@@ -2,9 +2,11 @@
 //! first, at which rate.
 
 pub mod align;
+pub mod bench;
 pub mod blame;
 pub mod caveats;
 pub mod cli;
+pub mod floors;
 pub mod gather;
 pub mod input;
 pub mod judge_run;

@@ -9,6 +9,11 @@ use crate::judge::rest::FEWEST;
 use crate::judge::robust::{mean, quantile};
 use crate::timeline::{Offered, Timeline};
 
+/// Whether a target is the machine of the driver: its trouble is a caveat about the driver, never the first mover.
+pub fn is_driver(target: &crate::ticks::Target) -> bool {
+    target.about.get("role").and_then(|role| role.as_str()) == Some("driver")
+}
+
 /// Caveats of the sampling alone.
 pub fn of_sampling(frame: &Frame) -> Vec<Caveat> {
     let mut caveats = Vec::new();
@@ -139,12 +144,7 @@ pub fn of_load(frame: &Frame, load: &Load, phases: &Phases, timeline: Option<&Ti
             });
         }
     }
-    let drivers: Vec<&str> = frame
-        .targets
-        .iter()
-        .filter(|target| target.about.get("role").and_then(|role| role.as_str()) == Some("driver"))
-        .map(|target| &*target.instance)
-        .collect();
+    let drivers: Vec<&str> = frame.targets.iter().filter(|target| is_driver(target)).map(|target| &*target.instance).collect();
     for gauge in frame.gauges.iter().filter(|gauge| drivers.contains(&&*gauge.target)) {
         let busy = gauge.class == Some(collectors::api::Class::Utilisation) && gauge.name.contains("cpu");
         let Some(capacity) = frame.capacity(gauge).filter(|_| busy) else { continue };
