@@ -1,5 +1,11 @@
 //! Every test that needs more than one piece of the program, in one binary: it links once.
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking and says so")]
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test fails by panicking and says so"
+)]
 
 mod sampler {
     mod background;
@@ -14,6 +20,7 @@ mod support {
     pub mod memcached;
     pub mod sampler;
     pub mod server;
+    pub mod session;
 }
 
 mod files;
@@ -26,3 +33,10 @@ mod live {
     mod memcached;
     mod mysql;
 }
+
+#[path = "../../examples/open_loop/open_loop.rs"]
+mod open_loop;
+
+mod readme;
+mod story_mysql;
+mod story_on_sale;
