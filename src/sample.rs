@@ -71,6 +71,7 @@ fn run_with(registry: &[&'static Spec], args: impl Iterator<Item = OsString>, mu
     // The one in the background has said it already.
     if !typed.detached {
         config.warnings.iter().for_each(|warning| say.trouble(warning));
+        config.notes.iter().for_each(|note| say.tell(note));
     }
     if typed.background && typed.action == Action::Run {
         return background::start(&args, &config, &say);

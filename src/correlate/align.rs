@@ -28,6 +28,8 @@ pub struct Load {
     pub p50_ms: Vec<f64>,
     /// 95th percentile.
     pub p95_ms: Vec<f64>,
+    /// 99th percentile.
+    pub p99_ms: Vec<f64>,
     /// Whether the driver counted it.
     pub basis: Basis,
     /// The throughput gauge it was inferred from.
@@ -112,10 +114,25 @@ impl Load {
             ok: spread(frame, all(), |i| i.ok.or(i.started)),
             p50_ms: hold(frame, all(), |i| i.p50_ms.or_else(|| i.hist.as_ref().and_then(|hist| hist.quantile_ms(0.5)))),
             p95_ms: hold(frame, all(), |i| i.p95_ms.or_else(|| i.hist.as_ref().and_then(|hist| hist.quantile_ms(0.95)))),
+            p99_ms: hold(frame, all(), |i| i.p99_ms.or_else(|| i.hist.as_ref().and_then(|hist| hist.quantile_ms(0.99)))),
             basis: Basis::Measured,
             from: None,
             kind: if known { timeline.driver.offered } else { Offered::Achieved },
         })
+    }
+
+    /// Requests that were served, per second: completed ones, but of those that failed only as many as the system has shown
+    /// that it can serve. A refusal at the door waits nowhere, and must not thin out the waits of the others.
+    pub fn served(&self) -> Vec<f64> {
+        let mut best = 0.0_f64;
+        self.completed
+            .iter()
+            .zip(&smooth(&self.ok, 5))
+            .map(|(completed, ok)| {
+                best = best.max(if ok.is_finite() { *ok } else { 0.0 });
+                completed.min(best.max(completed / 4.0))
+            })
+            .collect()
     }
 
     /// From the throughput gauge of the outermost target; `None` where no gauge can stand for the load.
@@ -129,7 +146,8 @@ impl Load {
             ok: completed.clone(),
             completed,
             p50_ms: nothing.clone(),
-            p95_ms: nothing,
+            p95_ms: nothing.clone(),
+            p99_ms: nothing,
             basis: Basis::Inferred,
             from: Some(gauge.name.clone()),
             kind: Offered::Unknown,

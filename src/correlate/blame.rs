@@ -24,28 +24,55 @@ pub struct Order {
     pub decided_by: Option<String>,
 }
 
-/// Orders the movers; `waiting` are targets whose sessions waited for each other around the first onset.
+/// Orders the movers; `waits` is who waited for whom from around the first onset on.
 pub fn order(frame: &Frame, mut movers: Vec<Move>, waits: &[WaitShare]) -> Order {
     // A ceiling speaks only where no waiting does.
     if movers.iter().any(|moved| moved.evidence != Evidence::Ceiling) {
         movers.retain(|moved| moved.evidence != Evidence::Ceiling);
     }
-    movers.sort_by_key(|moved| (moved.at, moved.low));
-    let Some(earliest) = movers.first() else { return Order::default() };
-    let near = |moved: &Move| moved.low <= earliest.high && earliest.low <= moved.high && moved.at <= earliest.high;
-    let tied_until = movers.iter().take_while(|moved| near(moved)).count();
-    let waiting = |moved: &Move| {
+    movers.sort_by_key(|moved| (moved.onset.at, moved.onset.low));
+    let Some(earliest) = movers.first().cloned() else { return Order::default() };
+    let led = by_waits(frame, &movers, &earliest, waits)
+        .map(|at| (at, "the waits file"))
+        .or_else(|| innermost(frame, &movers, &earliest).map(|at| (at, "the innermost of them holds the others")));
+    let decided_by = led.map(|(at, why)| {
+        movers[..=at].rotate_right(1);
+        why.to_owned()
+    });
+    let first = movers.remove(0);
+    let (near, far): (Vec<Move>, Vec<Move>) = movers.into_iter().partition(|moved| tied(moved, &first) || tied(&first, moved));
+    let count = near.len();
+    Order { movers: std::iter::once(first).chain(near).chain(far).collect(), tied: count, decided_by }
+}
+
+/// A lock's gauge of a target whose sessions are seen waiting for each other, tied with the earliest.
+fn by_waits(frame: &Frame, movers: &[Move], earliest: &Move, waits: &[WaitShare]) -> Option<usize> {
+    let spoken = |moved: &Move| {
         let gauge = &frame.gauges[moved.gauge];
         gauge.meaning.layer == Some(Layer::Lock) && waits.iter().any(|wait| wait.target == gauge.target)
     };
-    let mut decided_by = None;
-    if let Some(at) = movers[..tied_until].iter().position(waiting)
-        && at > 0
-    {
-        movers[..=at].rotate_right(1);
-        decided_by = Some("the waits file".to_owned());
-    }
-    Order { movers, tied: tied_until.saturating_sub(1), decided_by }
+    let at = movers.iter().position(|moved| tied(moved, earliest) && spoken(moved))?;
+    (at > 0).then_some(at)
+}
+
+/// The innermost of those tied with the earliest, where it is further in than that. What all share stands outside the order.
+fn innermost(frame: &Frame, movers: &[Move], earliest: &Move) -> Option<usize> {
+    let layer = |moved: &Move| frame.gauges[moved.gauge].meaning.layer.filter(|layer| *layer != Layer::Host);
+    let outer = layer(earliest)?;
+    let inner = movers
+        .iter()
+        .enumerate()
+        .filter(|(_, moved)| moved.evidence == Evidence::Waits && tied(moved, earliest))
+        .filter_map(|(n, moved)| Some((layer(moved)?, n)))
+        .filter(|(layer, _)| *layer > outer)
+        .max_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+    inner.map(|(_, at)| at)
+}
+
+/// Whether the order of a later mover against an earlier one is in doubt: each one's likeliest onset is inside the other's
+/// interval.
+fn tied(later: &Move, earlier: &Move) -> bool {
+    later.onset.low <= earlier.onset.at && later.onset.at <= earlier.onset.high && earlier.onset.low <= later.onset.at
 }
 
 /// What the waiters of `rows` waited for, by share, largest first.

@@ -1,13 +1,15 @@
 //! From the files to the verdict, one step after the other.
 
 use super::align::{Basis, Load};
+use super::bench::Bench;
 use super::blame;
 use super::caveats;
 use super::cli::Options;
+use super::floors::Floors;
 use super::gather::{self, Frame};
 use super::input;
 use super::knee;
-use super::movers::{self, Evidence, Floors, Move, Outcome};
+use super::movers::{self, Evidence, Move, Outcome};
 use super::phases::Phases;
 use super::symptoms;
 use super::verdict::{Answer, Aside, Between, Caveat, Mover, Onset, Phase, Run, Used, Verdict};
@@ -22,7 +24,8 @@ pub fn verdict(options: &Options) -> Result<Verdict, InputError> {
     let files = input::files(&options.files)?;
     let frame = gather::gather(&files.ticks)?;
     let waits = files.waits.as_deref().map(waits::read).transpose()?;
-    let timeline = input::driver(&options.driver)?;
+    let started = frame.children.iter().find_map(|child| child.start_unix_ms);
+    let timeline = input::driver(&options.driver, &options.log.options(started))?;
     let mut verdict = judge(&frame, waits.as_ref(), timeline.as_ref(), options);
     verdict.run.ticks = files.ticks.display().to_string();
     verdict.run.waits = files.waits.map(|path| path.display().to_string());
@@ -91,14 +94,14 @@ fn judge(frame: &Frame, waits: Option<&Waits>, timeline: Option<&Timeline>, opti
         return finish(run, Order::default(), None, None, None, None, caveats);
     };
     caveats.extend(caveats::of_load(frame, load, &phases, timeline));
-    let floors = Floors::of(load, &phases, options.floor);
+    let floors = Floors::of(frame, load, &phases, options.floor);
     run.top_rate_per_s = Some(round(phases.top, 2));
     run.rate_from.clone_from(&load.from);
     run.floor_ms = Some(round(floors.wait_ms, 3));
     run.left_rest = Some(format!("more than {} ms added to the mean request", short(floors.wait_ms)));
 
     run.used = used(frame, phases.range);
-    let outcomes = movers::judge(frame, load, &phases, floors);
+    let outcomes = movers::judge(&Bench::new(frame, load, &phases, floors));
     let mut moved = Vec::new();
     for (gauge, outcome) in frame.gauges.iter().zip(outcomes) {
         let judged = !matches!(outcome, Outcome::Evidence | Outcome::NotJudged(_));
@@ -124,7 +127,7 @@ fn judge(frame: &Frame, waits: Option<&Waits>, timeline: Option<&Timeline>, opti
         });
         moved.retain(|found| found.evidence != Evidence::Silence);
     }
-    let around = moved.iter().map(|found| found.low).min();
+    let around = moved.iter().map(|found| found.onset.low).min();
     let shares = waits.map(|waits| {
         let from = around.map_or(0.0, |bin| frame.at_ms(bin) - 5.0 * 1e3 * frame.step_s);
         blame::shares(waits, from, frame.at_ms(phases.range.1) + 1e3)
@@ -167,8 +170,8 @@ fn mover(frame: &Frame, load: &Load, phases: &Phases, found: &Move) -> Mover {
         target: gauge.target.clone(),
         class: class_name(gauge, found.evidence),
         resting: Between { value: or_zero(value), low: or_zero(low), high: or_zero(high) },
-        onset: onset(frame, found.low, found.at, found.high),
-        rate_per_s: rates(load, phases, found.low, found.at, found.high),
+        onset: onset(frame, found.onset.low, found.onset.at, found.onset.high),
+        rate_per_s: rates(load, phases, found.onset.low, found.onset.at, found.onset.high),
         tied_with: Vec::new(),
         resource: if gauge.meaning.resource.is_empty() { gauge.name.clone() } else { gauge.meaning.resource.clone() },
         basis: if gauge.guessed { Basis::Inferred } else { Basis::Measured },

@@ -8,7 +8,7 @@
 
 use super::align::{Basis, Load};
 use super::gather::Frame;
-use crate::judge::robust::{median, smooth};
+use crate::judge::robust::{median, quantile, smooth};
 use crate::timeline::Offered;
 
 /// A part of the run, for the report.
@@ -56,9 +56,11 @@ impl Phases {
         let axis = axis(&smoothed, load, top);
         let end = (first..last).rev().find(|bin| axis[*bin] >= 0.9 * top).map_or(last, |bin| bin + 1);
 
+        // A short spike far above the rest is no part of the way up.
+        let steady = steady_top(&axis, first, end, top);
         let start = median(axis[first..(first + (last - first).div_ceil(20)).min(last)].iter().copied());
         let bottom = start.min(top);
-        let quarter = bottom + 0.25 * (top - bottom);
+        let quarter = bottom + 0.25 * (steady - bottom);
         let low_end = (first..end).find(|bin| axis[*bin] > quarter).unwrap_or(end);
         let flat = bottom > 0.7 * top;
         let low_end = if flat { first } else { low_end };
@@ -75,6 +77,15 @@ impl Phases {
     /// The bins of the low-load part.
     pub fn low_bins(&self) -> impl Iterator<Item = usize> + '_ {
         self.low.iter().enumerate().filter(|(_, low)| **low).map(|(bin, _)| bin)
+    }
+
+    /// The low-load bins of the lowest load: the flat start, or the first third of the way to a quarter.
+    pub fn lowest_bins(&self, frame: &Frame) -> impl Iterator<Item = usize> + '_ {
+        let limit = self.bottom + 0.08 * (self.top - self.bottom);
+        let flat: Vec<usize> = self.low_bins().filter(|bin| self.axis[*bin] <= limit).collect();
+        let enough = flat.len() >= 5 && flat.len() as f64 * frame.step_s >= 1.0;
+        let chosen: Vec<usize> = if enough { flat } else { self.low_bins().collect() };
+        chosen.into_iter()
     }
 
     /// Whether there was a climb from a low load at all.
@@ -103,6 +114,12 @@ fn axis(smoothed: &[f64], load: &Load, top: f64) -> Vec<f64> {
         .collect()
 }
 
+/// The load that is reached or passed for a tenth of the loaded time.
+fn steady_top(axis: &[f64], first: usize, end: usize, top: f64) -> f64 {
+    let high = quantile(axis[first..end].iter().copied(), 0.9);
+    if high.is_finite() { high.min(top) } else { top }
+}
+
 fn parts(axis: &[f64], top: f64, edges: &[usize; 7], frame: &Frame) -> Vec<Part> {
     let [start, first, warm, low_end, end, last, n] = *edges;
     let high: Vec<usize> = (low_end..end).filter(|bin| axis[*bin] >= 0.87 * top).collect();
@@ -112,7 +129,11 @@ fn parts(axis: &[f64], top: f64, edges: &[usize; 7], frame: &Frame) -> Vec<Part>
     let short = high.len() * 100 < (last - first) * 15;
     let spike = jumped && short && high.last().is_some_and(|bin| bin - spike_from + 1 == high.len());
     let body = if spike { spike_from } else { end };
-    let body_top = axis[low_end..body].iter().copied().filter(|x| x.is_finite()).fold(0.0, f64::max);
+    let body_top = axis[low_end..body.saturating_sub(if spike { lead } else { 0 }).max(low_end)]
+        .iter()
+        .copied()
+        .filter(|x| x.is_finite())
+        .fold(0.0, f64::max);
     let plateau = (low_end..body).find(|bin| axis[*bin] >= 0.98 * body_top).unwrap_or(body);
     [
         ("rest", start, first),

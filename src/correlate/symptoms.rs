@@ -44,7 +44,7 @@ pub fn felt(
                     threshold,
                     onset: super::judge_run::onset(frame, bin.saturating_sub(width), bin, bin + width),
                     rate_per_s: super::judge_run::rates(load, phases, bin.saturating_sub(width), bin, bin + width),
-                    after_first_s: first.map(|first| (bin as f64 - first.at as f64) * frame.step_s),
+                    after_first_s: first.map(|first| (bin as f64 - first.onset.at as f64) * frame.step_s),
                 },
             ));
         };

@@ -4,12 +4,15 @@
 //! a quarter of the way up) a Theil–Sen line over the completed rate, its slope not under 0 for waits; the scale is
 //! 1.4826 · MAD of what is left, never under half a quantisation step nor a quarter of the floor: what is not material need
 //! not be resolved. **How it fails.** A resource that gives way within the first quarter bends the line towards itself; the
-//! slope is therefore held to what the resting part itself allows, and a run without a low-load part has no line at all.
+//! slope may therefore explain at most half a floor within the low-load part. A run without a low-load part has no line.
 
 use super::robust::{Line, median, quantile_sorted, sorted, spread, theil_sen, thin};
 
 /// The fewest resting readings on which a gauge is judged.
 pub const FEWEST: usize = 5;
+
+/// The most that the load may explain between the slow and the fast end of the low-load part, as a share of the floor.
+const MOST_EXPLAINED: f64 = 0.5;
 
 /// What was learned of one gauge.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,7 +46,9 @@ pub fn learn(values: &[f64], rate: &[f64], low: &[bool], floor: f64, grows: bool
         && let Some(fit) = theil_sen(&thin(&points, 200))
         && fit.b > 0.0
     {
-        line = fit;
+        // Growth that is material within the low-load part itself is not explained by the load: it is what is looked for.
+        let b = fit.b.min(MOST_EXPLAINED * floor / (fast - slow));
+        line = Line { a: median(points.iter().map(|(x, y)| y - b * x)), b };
     }
     let left = || points.iter().map(|(x, y)| y - line.at(*x));
     let scale = spread(left(), median(left())).max(quantum(&points) / 2.0).max(floor / 4.0);
@@ -69,6 +74,15 @@ mod tests {
         let rest = learn(&values, &rate, &low, 4.0, true).unwrap();
         assert!((rest.line.at(90.0) - 10.0).abs() < 1e-6);
         assert_eq!(rest.scale, 1.0, "a quarter of the floor where nothing is left over");
+    }
+
+    #[test]
+    fn growth_that_is_material_at_low_load_already_is_not_explained_away() {
+        let rate: Vec<f64> = (0..100).map(f64::from).collect();
+        let values: Vec<f64> = rate.iter().map(|x| x * x).collect();
+        let low: Vec<bool> = (0..100).map(|n| n < 25).collect();
+        let rest = learn(&values, &rate, &low, 4.0, true).unwrap();
+        assert!(rest.line.at(99.0) < 300.0, "{rest:?}");
     }
 
     #[test]

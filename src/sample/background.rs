@@ -170,7 +170,12 @@ pub fn stop(prefix: Option<&Path>, say: &Say) -> u8 {
         }
     };
     let pid = text.trim().parse::<i32>().ok().and_then(Pid::from_raw);
-    let ended = || !matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+    let ended = || match file.try_lock() {
+        Ok(()) => true,
+        Err(TryLockError::WouldBlock) => false,
+        // A file system without locks: what runs under that number must be a sampler in the background.
+        Err(TryLockError::Error(_)) => !pid.is_some_and(is_detached),
+    };
     if ended() {
         let _ = std::fs::remove_file(&path);
         say.answer(&format!("had already ended; {} removed, the files are whole to its last tick", path.display()));
@@ -198,6 +203,11 @@ pub fn stop(prefix: Option<&Path>, say: &Say) -> u8 {
     }
     say.answer(&format!("stopped pid {shown}"));
     exit::DONE
+}
+
+fn is_detached(pid: Pid) -> bool {
+    let words = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+    words.split(|byte| *byte == 0).nth(1) == Some(DETACHED.as_bytes())
 }
 
 #[cfg(test)]

@@ -93,8 +93,10 @@ pub struct Config {
     pub command: Vec<OsString>,
     /// The targets.
     pub targets: Vec<TargetConfig>,
-    /// What the user should know of the configuration.
+    /// What is risky in the configuration.
     pub warnings: Vec<String>,
+    /// What the user should know of it.
+    pub notes: Vec<String>,
 }
 
 /// A target as asked for, in the file or on the command line.
@@ -171,7 +173,8 @@ pub fn effective(registry: &[&'static Spec], typed: &Typed) -> Result<Config, Wr
         let flags: Vec<String> = registry.iter().filter(|spec| !is_host(spec)).map(|spec| format!("--{}", spec.flag)).collect();
         return Err(Wrong::new("nothing to sample: no target was given").hint(format!("name one with {}", flags.join(", "))));
     }
-    let names = names(&asked, &mut warnings)?;
+    let mut notes = Vec::new();
+    let names = names(&asked, &mut notes)?;
     let mut targets = Vec::with_capacity(asked.len());
     for (target, instance) in asked.into_iter().zip(names) {
         let timeout = match target.timeout {
@@ -202,6 +205,7 @@ pub fn effective(registry: &[&'static Spec], typed: &Typed) -> Result<Config, Wr
         command,
         targets,
         warnings,
+        notes,
     })
 }
 
@@ -224,7 +228,7 @@ fn timeout(given: Option<Timeout>, tick: Duration, what: &str) -> Result<Duratio
 }
 
 /// Every target's instance name: the given one, or its kind's, numbered from the second on.
-fn names(asked: &[Asked], warnings: &mut Vec<String>) -> Result<Vec<String>, Wrong> {
+fn names(asked: &[Asked], notes: &mut Vec<String>) -> Result<Vec<String>, Wrong> {
     let mut names: Vec<Option<String>> = vec![None; asked.len()];
     for (n, target) in asked.iter().enumerate() {
         let Some(name) = &target.name else { continue };
@@ -251,7 +255,7 @@ fn names(asked: &[Asked], warnings: &mut Vec<String>) -> Result<Vec<String>, Wro
             name = format!("{kind}{number}");
         }
         if name != kind {
-            warnings.push(format!(
+            notes.push(format!(
                 "note: {} is called {name} in the files; name it yourself with --{} NAME={}",
                 redact::endpoint(&target.endpoint),
                 target.spec.flag,

@@ -70,7 +70,10 @@ pub async fn sample(config: &Config, say: &Say, mut detached: Option<Detached>) 
     };
     let code = run.go(&mut driver, detached.as_mut()).await;
     run.progress.end(say);
-    say.tell(&format!("{}\nwrote {} and {}", run.health.summary(), run.files.ticks_path.display(), run.files.waits_path.display()));
+    say.tell(&run.health.summary());
+    if !run.failed {
+        say.tell(&format!("wrote {} and {}", run.files.ticks_path.display(), run.files.waits_path.display()));
+    }
     code
 }
 
@@ -89,6 +92,8 @@ struct Run<'a> {
     clock_moved: f64,
     phase: Phase,
     row: Vec<Option<f64>>,
+    /// A file could not be written.
+    failed: bool,
 }
 
 impl<'a> Run<'a> {
@@ -138,6 +143,7 @@ impl<'a> Run<'a> {
             progress: Progress::default(),
             clock_moved: 0.0,
             phase,
+            failed: false,
         })
     }
 
@@ -154,7 +160,6 @@ impl<'a> Run<'a> {
         let in_background = detached.is_some();
         let mut driver_code = None;
         let mut stopping = None;
-        let mut failed = false;
         loop {
             let next = self.schedule.next_at();
             if self.end().is_some_and(|end| next >= end) {
@@ -177,24 +182,20 @@ impl<'a> Run<'a> {
                     Event::Ended { unix_ms, code } => {
                         driver.ended();
                         driver_code = Some(code);
-                        failed |= self.child(&Child { end_unix_ms: Some(unix_ms), code: Some(i32::from(code)), ..Child::default() });
-                        if stopping.is_some() || failed {
+                        self.child(&Child { end_unix_ms: Some(unix_ms), code: Some(i32::from(code)), ..Child::default() });
+                        if stopping.is_some() || self.failed {
                             break;
                         }
                         self.phase = Phase::Cool { until: Instant::now() + self.config.cool };
                     }
                 },
-                () = sleep_until(next.into()), if !failed => {
+                () = sleep_until(next.into()), if !self.failed => {
                     let Some(tick) = self.schedule.take(Instant::now()) else { continue };
-                    match self.tick(&tick).await {
-                        Ok(()) => {}
-                        Err(why) => {
-                            self.say.trouble(&format!("{} cannot be written: {why}", self.files.ticks_path.display()));
-                            failed = true;
-                            // The driver is the user's; it goes on to its own end.
-                            if !driver.runs() {
-                                break;
-                            }
+                    if let Err(why) = self.tick(&tick).await {
+                        self.fail(&why);
+                        // The driver is the user's; it goes on to its own end.
+                        if !driver.runs() {
+                            break;
                         }
                     }
                     if let Some(detached) = detached.as_deref_mut() {
@@ -219,13 +220,13 @@ impl<'a> Run<'a> {
                         return exit::SAMPLER_FAILED;
                     }
                     let command = self.say.scrub(&redact::command(&self.config.command));
-                    failed |= self.child(&Child { command: Some(command), start_unix_ms: Some(start_unix_ms), ..Child::default() });
+                    self.child(&Child { command: Some(command), start_unix_ms: Some(start_unix_ms), ..Child::default() });
                     self.phase = Phase::Driving;
                     self.progress.end(self.say);
                 }
             }
         }
-        if failed {
+        if self.failed {
             exit::SAMPLER_FAILED
         } else if let Some(code) = driver_code {
             code
@@ -238,12 +239,18 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Records the driver's start or end; `true` if that failed.
-    fn child(&mut self, child: &Child) -> bool {
-        self.files.ticks.child(child).is_err_and(|why| {
+    /// Records the driver's start or end.
+    fn child(&mut self, child: &Child) {
+        if let Err(why) = self.files.ticks.child(child) {
+            self.fail(&why);
+        }
+    }
+
+    /// A file can no longer be written: said once.
+    fn fail(&mut self, why: &io::Error) {
+        if !std::mem::replace(&mut self.failed, true) {
             self.say.trouble(&format!("{} cannot be written: {why}", self.files.ticks_path.display()));
-            true
-        })
+        }
     }
 
     /// The required targets that have not answered a single read.

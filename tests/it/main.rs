@@ -31,6 +31,7 @@ mod live {
     #[cfg(target_os = "linux")]
     mod listen;
     mod memcached;
+    mod mysql;
 }
 
 #[path = "../../examples/open_loop/open_loop.rs"]

@@ -1,6 +1,8 @@
 //! A wrapped driver, and the signals that end a run.
 
 use crate::support::sampler::{Folder, Ran, signal, until};
+use std::io::Write;
+use std::process::Stdio;
 
 #[test]
 fn an_interrupt_and_a_termination_end_a_run_cleanly() {
@@ -64,4 +66,27 @@ fn a_signal_in_the_resting_stretch_ends_the_run_before_the_driver_starts() {
     signal(child.id(), "TERM");
     assert_eq!(Ran::end(child).code, 128 + 15);
     assert!(!folder.path("started").exists());
+}
+
+#[test]
+fn on_a_terminal_there_is_a_line_of_progress_and_an_interrupt_reaches_the_driver_once() {
+    let folder = Folder::new();
+    let program = env!("CARGO_BIN_EXE_sampler");
+    let driver = "trap 'echo told to end; sleep 0.4; exit 5' INT; echo runs > started; while :; do sleep 0.1; done";
+    folder.write("driver", driver);
+    // `script` gives it a terminal; what is written to its standard input is typed there.
+    let mut child = std::process::Command::new("script")
+        .args(["-qec", &format!("{program} --tick=50ms --rest=300ms -- sh driver"), "/dev/null"])
+        .current_dir(folder.0.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("the driver runs", || folder.path("started").exists());
+    child.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
+    let ran = Ran::end(child);
+    assert_eq!(ran.code, 5, "{}", ran.out);
+    assert_eq!(ran.out.matches("told to end").count(), 1, "{}", ran.out);
+    assert!(ran.out.contains("resting, 0 s of 0 s · 1 of 1 target up"), "{}", ran.out);
+    assert!(ran.out.contains("waiting for the driver to end"), "{}", ran.out);
 }

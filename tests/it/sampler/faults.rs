@@ -2,6 +2,7 @@
 
 use crate::support::memcached::{Manner, Memcached};
 use crate::support::sampler::{Folder, Ran, notes, signal};
+use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 /// Two targets, the first of which gets into trouble in the middle; a calm stretch before and after.
@@ -106,4 +107,21 @@ fn a_sampler_that_is_killed_leaves_both_files_whole_to_the_last_tick() {
     let text = folder.text("ticks.tsv");
     assert!(text.ends_with('\n'), "each row goes out whole");
     assert!(folder.ticks().tick.len() >= 20 && folder.waits().rows.is_empty());
+}
+
+#[test]
+fn a_file_that_can_no_longer_be_written_ends_the_sampling_but_not_the_driver() {
+    let folder = Folder::new();
+    let pipe = folder.path("x.ticks.tsv");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // Reads until the driver has started, and goes away.
+    let reader = std::thread::spawn(move || {
+        let lines = BufReader::new(std::fs::File::open(pipe).unwrap()).lines();
+        lines.map_while(Result::ok).take_while(|line| !line.starts_with("#child")).count()
+    });
+    let args = ["--out=x", "--force", "--tick=50ms", "--rest=0", "--cool=0", "--", "sh", "-c", "sleep 0.5; echo driven"];
+    let ran = folder.run(&args);
+    assert!(reader.join().unwrap() > 3);
+    assert_eq!((ran.code, ran.out.as_str()), (125, "driven\n"), "{}", ran.err);
+    assert_eq!(ran.err.matches("x.ticks.tsv cannot be written: Broken pipe").count(), 1, "{}", ran.err);
 }
