@@ -170,6 +170,14 @@ impl Scrub {
             toml::Value::Table(table) => table.iter().for_each(|(k, v)| self.add_value(k, v)),
             toml::Value::Array(list) => list.iter().for_each(|v| self.add_value(key, v)),
             toml::Value::String(text) if is_secret(key) => self.add(text),
+            // Where a secret is kept outside, the collector reads it and says what is wrong; here it is only to be known.
+            toml::Value::String(name) if key.strip_suffix("_env").is_some_and(is_secret) => {
+                self.add(&std::env::var(name).unwrap_or_default());
+            }
+            toml::Value::String(path) if key.strip_suffix("_file").is_some_and(is_secret) => {
+                let kept = std::fs::read_to_string(collectors::settings::expand_home(path.as_ref())).unwrap_or_default();
+                self.add(kept.trim_end_matches(['\n', '\r']));
+            }
             toml::Value::String(text) if text.contains("://") => self.add_endpoint(text),
             _ => {}
         }
@@ -247,6 +255,10 @@ mod tests {
         let mut scrub = Scrub::default();
         scrub.add_value("settings", &toml::Value::Table(toml::from_str("password = 'h%40sh'\nurl = 'http://u:other@x'").unwrap()));
         assert_eq!(scrub.clean("no: h%40sh or h@sh or other"), "no: *** or *** or ***");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, "kept in a file\n").unwrap();
+        scrub.add_value("password_file", &toml::Value::String(file.path().display().to_string()));
+        assert_eq!(scrub.clean("found \"kept in a file\""), "found \"***\"");
         scrub.add("ab");
         assert_eq!(scrub.clean("about"), "about");
         scrub.add_endpoint("mysql://probe:probe@db/");
