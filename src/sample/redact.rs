@@ -38,6 +38,12 @@ pub fn password_of(endpoint: &str) -> Option<&str> {
     password_span(rest).map(|(from, to)| &rest[from..to]).filter(|password| !password.is_empty())
 }
 
+/// The user's name within an endpoint.
+pub fn user_of(endpoint: &str) -> Option<&str> {
+    let rest = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
+    rest.contains('@').then(|| rest.split([':', '@']).next()).flatten()
+}
+
 /// Where the password stands in what follows `scheme://`.
 fn password_span(rest: &str) -> Option<(usize, usize)> {
     let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -153,8 +159,7 @@ impl Scrub {
 
     /// Adds the password of an endpoint, unless it is the same as the user's name: that is shown, and no secret.
     pub fn add_endpoint(&mut self, endpoint: &str) {
-        let user = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest).split(':').next();
-        if let Some(password) = password_of(endpoint).filter(|password| Some(*password) != user) {
+        if let Some(password) = password_of(endpoint).filter(|password| Some(*password) != user_of(endpoint)) {
             self.add(password);
         }
     }
@@ -236,6 +241,8 @@ mod tests {
         assert_eq!(password_of("mysql://probe:hush@db"), Some("hush"));
         assert_eq!(password_of("mysql://probe:@db"), None);
         assert_eq!(password_of("cache:11211"), None);
+        assert_eq!(user_of("mysql://probe@db/"), Some("probe"));
+        assert_eq!(user_of("cache:11211"), None);
     }
 
     #[test]
