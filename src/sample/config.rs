@@ -283,6 +283,7 @@ impl Config {
         for target in &self.targets {
             scrub.except(&target.section.instance);
             scrub.except(target.spec.name);
+            scrub.except(redact::user_of(&target.section.endpoint).unwrap_or_default());
         }
         scrub
     }

@@ -38,6 +38,12 @@ pub fn password_of(endpoint: &str) -> Option<&str> {
     password_span(rest).map(|(from, to)| &rest[from..to]).filter(|password| !password.is_empty())
 }
 
+/// The user's name within an endpoint.
+pub fn user_of(endpoint: &str) -> Option<&str> {
+    let rest = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
+    rest.contains('@').then(|| rest.split([':', '@']).next()).flatten()
+}
+
 /// Where the password stands in what follows `scheme://`.
 fn password_span(rest: &str) -> Option<(usize, usize)> {
     let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -153,8 +159,7 @@ impl Scrub {
 
     /// Adds the password of an endpoint, unless it is the same as the user's name: that is shown, and no secret.
     pub fn add_endpoint(&mut self, endpoint: &str) {
-        let user = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest).split(':').next();
-        if let Some(password) = password_of(endpoint).filter(|password| Some(*password) != user) {
+        if let Some(password) = password_of(endpoint).filter(|password| Some(*password) != user_of(endpoint)) {
             self.add(password);
         }
     }
@@ -170,6 +175,14 @@ impl Scrub {
             toml::Value::Table(table) => table.iter().for_each(|(k, v)| self.add_value(k, v)),
             toml::Value::Array(list) => list.iter().for_each(|v| self.add_value(key, v)),
             toml::Value::String(text) if is_secret(key) => self.add(text),
+            // Where a secret is kept outside, the collector reads it and says what is wrong; here it is only to be known.
+            toml::Value::String(name) if key.strip_suffix("_env").is_some_and(is_secret) => {
+                self.add(&std::env::var(name).unwrap_or_default());
+            }
+            toml::Value::String(path) if key.strip_suffix("_file").is_some_and(is_secret) => {
+                let kept = std::fs::read_to_string(collectors::settings::expand_home(path.as_ref())).unwrap_or_default();
+                self.add(kept.trim_end_matches(['\n', '\r']));
+            }
             toml::Value::String(text) if text.contains("://") => self.add_endpoint(text),
             _ => {}
         }
@@ -228,6 +241,8 @@ mod tests {
         assert_eq!(password_of("mysql://probe:hush@db"), Some("hush"));
         assert_eq!(password_of("mysql://probe:@db"), None);
         assert_eq!(password_of("cache:11211"), None);
+        assert_eq!(user_of("mysql://probe@db/"), Some("probe"));
+        assert_eq!(user_of("cache:11211"), None);
     }
 
     #[test]
@@ -247,6 +262,10 @@ mod tests {
         let mut scrub = Scrub::default();
         scrub.add_value("settings", &toml::Value::Table(toml::from_str("password = 'h%40sh'\nurl = 'http://u:other@x'").unwrap()));
         assert_eq!(scrub.clean("no: h%40sh or h@sh or other"), "no: *** or *** or ***");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, "kept in a file\n").unwrap();
+        scrub.add_value("password_file", &toml::Value::String(file.path().display().to_string()));
+        assert_eq!(scrub.clean("found \"kept in a file\""), "found \"***\"");
         scrub.add("ab");
         assert_eq!(scrub.clean("about"), "about");
         scrub.add_endpoint("mysql://probe:probe@db/");
