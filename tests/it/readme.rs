@@ -11,8 +11,15 @@ fn row(spec: &Spec) -> String {
     let cell = |text: &str| text.replace('|', "\\|");
     let flags = std::iter::once(spec.flag).chain(spec.aliases.iter().copied());
     let flags: Vec<_> = flags.map(|flag| format!("`--{}`", cell(format!("{flag} {}", spec.value).trim_end()))).collect();
-    let needs: Vec<_> = spec.needs.lines().map(|line| format!("`{}`", cell(line.trim()))).collect();
-    format!("| {} | {} | {} |\n", flags.join("<br>"), cell(spec.about), needs.join("<br>"))
+    // Statements and lines of configuration as code, one below the other; words as words.
+    let needs = match spec.needs.strip_prefix("nothing") {
+        Some(_) => cell(spec.needs),
+        None => {
+            let lines = spec.needs.lines().flat_map(|line| line.split_inclusive("; "));
+            lines.map(|line| format!("`{}`", cell(line.trim()))).collect::<Vec<_>>().join("<br>")
+        }
+    };
+    format!("| {} | {} | {} |\n", flags.join("<br>"), cell(spec.about), needs)
 }
 
 fn table() -> String {
