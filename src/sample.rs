@@ -29,13 +29,23 @@ use cli::Action;
 use collectors::api::Spec;
 use say::Say;
 use std::ffi::OsString;
+use std::io;
+use tokio::runtime::{Builder, Runtime};
 
 /// Runs the sampler with a whole command line, the program's name first. Gives the exit code.
 pub fn run(args: impl Iterator<Item = OsString>) -> u8 {
-    run_with(collectors::REGISTRY, args, Say::standard())
+    let world = World { runtime: || Builder::new_current_thread().enable_all().build(), unix_ms: crate::time::unix_ms };
+    run_with(collectors::REGISTRY, args, Say::standard(), world)
 }
 
-fn run_with(registry: &[&'static Spec], args: impl Iterator<Item = OsString>, mut say: Say) -> u8 {
+/// The clocks and timers of a run: the machine's, or a test's own, which move on only when everything waits.
+#[derive(Clone, Copy)]
+struct World {
+    runtime: fn() -> io::Result<Runtime>,
+    unix_ms: fn() -> f64,
+}
+
+fn run_with(registry: &[&'static Spec], args: impl Iterator<Item = OsString>, mut say: Say, world: World) -> u8 {
     let args: Vec<OsString> = args.collect();
     let typed = match cli::parse(registry, args.iter().cloned()) {
         Ok(typed) => typed,
@@ -83,7 +93,7 @@ fn run_with(registry: &[&'static Spec], args: impl Iterator<Item = OsString>, mu
             return exit::USAGE;
         }
     };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let runtime = match (world.runtime)() {
         Ok(runtime) => runtime,
         Err(why) => {
             say.trouble(&format!("the sampler cannot run: {why}"));
@@ -93,7 +103,7 @@ fn run_with(registry: &[&'static Spec], args: impl Iterator<Item = OsString>, mu
     let code = runtime.block_on(async {
         match typed.action {
             Action::Check => check::check(&config, &say).await,
-            _ => session::sample(&config, &say, detached).await,
+            _ => session::sample(&config, &say, detached, world.unix_ms).await,
         }
     });
     // A read that hangs in a blocking call must not hold the end up.

@@ -10,7 +10,8 @@ use super::schedule::Schedule;
 use crate::exit;
 use collectors::api::{Fault, FaultKind, Support};
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long a target may take to say what it is, once, before the load.
 pub const START_LIMIT: Duration = Duration::from_secs(10);
@@ -24,7 +25,7 @@ pub async fn check(config: &Config, say: &Say) -> u8 {
     let found = collect.start(START_LIMIT).await;
     // One read proves more than a connection does.
     let mut schedule = Schedule::new(Instant::now(), crate::time::unix_ms(), config.tick);
-    tokio::time::sleep_until(schedule.t0().into()).await;
+    tokio::time::sleep_until(schedule.t0()).await;
     let outcomes = match schedule.take(Instant::now()) {
         Some(tick) => collect.tick(&tick, &schedule).await,
         None => Vec::new(),

@@ -143,7 +143,7 @@ impl Collect {
                 self.reopen(n);
             }
             let slot = &mut self.slots[n];
-            deadlines.push(schedule.deadline(tick, began.into_std(), slot.config.section.timeout).into());
+            deadlines.push(schedule.deadline(tick, began, slot.config.section.timeout));
             if tick.number < slot.due {
                 outcomes.push(Some(Outcome::NotDue));
                 continue;

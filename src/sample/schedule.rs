@@ -1,7 +1,8 @@
 //! Absolute deadlines: tick k is planned at t0 + k · period on the monotonic clock, whatever happened before. A tick that
 //! could not begin before the next one was due is skipped and counted, so that a stall never ends in a burst.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The plan of a run.
 #[derive(Clone, Copy, Debug)]

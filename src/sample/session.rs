@@ -12,16 +12,15 @@ use super::redact;
 use super::say::Say;
 use super::schedule::{Schedule, Tick};
 use super::write::{Files, Opened};
+use crate::exit;
 use crate::ticks::Child;
-use crate::{exit, time};
 use collectors::api::{FaultKind, Support};
 use rustix::process::Signal;
 use std::io;
-use std::time::Instant;
-use tokio::time::sleep_until;
+use tokio::time::{Instant, sleep_until};
 
 /// Samples until the run's end; gives the exit code.
-pub async fn sample(config: &Config, say: &Say, mut detached: Option<Detached>) -> u8 {
+pub async fn sample(config: &Config, say: &Say, mut detached: Option<Detached>, unix_ms: fn() -> f64) -> u8 {
     if let Some(program) = config.command.first()
         && let Err((wrong, code)) = find(program)
     {
@@ -64,7 +63,7 @@ pub async fn sample(config: &Config, say: &Say, mut detached: Option<Detached>) 
         opened.discard();
         return verdict;
     }
-    let mut run = match Run::begin(config, say, collect, &found, opened) {
+    let mut run = match Run::begin(config, say, collect, &found, opened, unix_ms) {
         Ok(run) => run,
         Err(code) => return code,
     };
@@ -94,6 +93,8 @@ struct Run<'a> {
     row: Vec<Option<f64>>,
     /// A file could not be written.
     failed: bool,
+    /// The wall clock.
+    unix_ms: fn() -> f64,
 }
 
 impl<'a> Run<'a> {
@@ -103,6 +104,7 @@ impl<'a> Run<'a> {
         collect: Collect,
         found: &[Result<Support, collectors::api::Fault>],
         opened: Opened,
+        unix_ms: fn() -> f64,
     ) -> Result<Self, u8> {
         let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let supports: Vec<_> = found
@@ -113,7 +115,7 @@ impl<'a> Run<'a> {
                 Err(_) => (None, collect.columns(n).to_vec()),
             })
             .collect();
-        let schedule = Schedule::new(Instant::now(), time::unix_ms(), config.tick);
+        let schedule = Schedule::new(Instant::now(), unix_ms(), config.tick);
         let (header, columns) = match header(config, &supports, schedule.start_unix_ms(), &hostname) {
             Ok(done) => done,
             Err(wrong) => {
@@ -144,6 +146,7 @@ impl<'a> Run<'a> {
             clock_moved: 0.0,
             phase,
             failed: false,
+            unix_ms,
         })
     }
 
@@ -189,7 +192,7 @@ impl<'a> Run<'a> {
                         self.phase = Phase::Cool { until: Instant::now() + self.config.cool };
                     }
                 },
-                () = sleep_until(next.into()), if !self.failed => {
+                () = sleep_until(next), if !self.failed => {
                     let Some(tick) = self.schedule.take(Instant::now()) else { continue };
                     if let Err(why) = self.tick(&tick).await {
                         self.fail(&why);
@@ -213,8 +216,8 @@ impl<'a> Run<'a> {
                         }
                     }
                 }
-                () = sleep_until(rest_ends.unwrap_or(next).into()), if rest_ends.is_some() => {
-                    let start_unix_ms = time::unix_ms() as i64;
+                () = sleep_until(rest_ends.unwrap_or(next)), if rest_ends.is_some() => {
+                    let start_unix_ms = (self.unix_ms)() as i64;
                     if let Err(why) = driver.start(&self.config.command, in_background) {
                         self.say.trouble(&format!("the driver {} cannot be started: {why}", self.config.command[0].display()));
                         return exit::SAMPLER_FAILED;
@@ -275,7 +278,7 @@ impl<'a> Run<'a> {
         if tick.missed > 0 {
             notes.push(format!("{} missed", counted(tick.missed, "tick")));
         }
-        let moved = time::unix_ms() - (tick.unix_ms as f64 + late_ms);
+        let moved = (self.unix_ms)() - (tick.unix_ms as f64 + late_ms);
         if (moved - self.clock_moved).abs() > 50.0 {
             notes.push(format!("the machine's clock was set by {:+.3} s", (moved - self.clock_moved) / 1e3));
             self.clock_moved = moved;

@@ -11,7 +11,7 @@ fn the_plain_forms_work_unchanged() {
     let server = Memcached::start();
     let cache = format!("--memcache-host={}", server.address);
     // Nothing answers at the other two, which is allowed here.
-    let args = ["--status-url=http://127.0.0.1:1", &cache, "--seconds=0.3", "--tick=100ms", "--out=rung-40", "--allow-down"];
+    let args = ["--status-url=http://127.0.0.1:1", &cache, "--seconds=3", "--tick=1s", "--out=rung-40", "--allow-down"];
     let ran = folder.run(&args);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let ticks = whatgives::ticks::read(&folder.path("rung-40.ticks.tsv")).unwrap();

@@ -43,7 +43,7 @@ fn a_termination_is_passed_on_once_and_the_run_goes_on_until_the_driver_has_ende
     let ticks = folder.ticks();
     let end = ticks.children[1].end_unix_ms.unwrap();
     // Sampled to the driver's end, and no cool stretch after a signal.
-    assert!((end - ticks.unix_ms.last().unwrap()).abs() < 300, "{end} {:?}", ticks.unix_ms.last());
+    assert!((end - ticks.unix_ms.last().unwrap()).abs() < 1000, "{end} {:?}", ticks.unix_ms.last());
 }
 
 #[test]
