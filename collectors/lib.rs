@@ -20,6 +20,10 @@ pub mod metrics;
 #[cfg(feature = "io")]
 pub mod mysql;
 #[cfg(feature = "io")]
+pub mod pgbouncer;
+#[cfg(feature = "io")]
+pub mod postgres;
+#[cfg(feature = "io")]
 mod proc;
 #[cfg(feature = "io")]
 pub mod settings;
@@ -30,8 +34,10 @@ mod sql;
 #[cfg(feature = "io")]
 pub const REGISTRY: &[&api::Spec] = &[
     &mysql::SPEC,
-    &apache::SPEC,
+    &postgres::SPEC,
+    &pgbouncer::SPEC,
     &memcached::SPEC,
+    &apache::SPEC,
     &metrics::SPEC,
     &host::SPEC,
     #[cfg(target_os = "linux")]

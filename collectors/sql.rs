@@ -1,6 +1,7 @@
 //! What the collectors of SQL servers share: rows as text, errors without secrets, addresses, statements without values.
 
 pub mod address;
+pub mod pg;
 pub mod statement;
 
 use sqlx::{Column, ValueRef};

@@ -1,5 +1,14 @@
 //! Statements without their values: what may be written into a file that people pass on, and what makes two executions of
-//! the same statement the same text. MySQL's dialect; its own digests (`DIGEST_TEXT`) pass through almost unchanged.
+//! the same statement the same text. MySQL's own digests (`DIGEST_TEXT`) pass through almost unchanged.
+
+/// Whose rules say what is a literal, a name or a comment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dialect {
+    /// MySQL and MariaDB: `"text"`, `` `name` ``, `# comment`, backslashes escape.
+    MySql,
+    /// PostgreSQL: `"name"`, `$$text$$`, `$1`, backslashes escape only in `E'…'`, comments nest.
+    Postgres,
+}
 
 use std::collections::HashMap;
 
@@ -7,32 +16,59 @@ use std::collections::HashMap;
 const LONGEST: usize = 1000;
 
 /// Replaces every literal by `?`, lists of them by `...`, drops comments and folds white space. A literal that the server
-/// has cut off in the middle (its texts are bounded) is replaced too.
+/// has cut off in the middle (its texts are bounded) is replaced too. MySQL's dialect.
 pub fn normalise(sql: &str) -> String {
+    normalise_as(sql, Dialect::MySql)
+}
+
+/// [`normalise`] in PostgreSQL's dialect.
+pub fn normalise_postgres(sql: &str) -> String {
+    normalise_as(sql, Dialect::Postgres)
+}
+
+fn normalise_as(sql: &str, dialect: Dialect) -> String {
+    let postgres = dialect == Dialect::Postgres;
     let chars: Vec<char> = sql.chars().collect();
     let mut out = Out::default();
     let mut at = 0;
     while let Some(&c) = chars.get(at) {
         let next = chars.get(at + 1).copied();
         at = match c {
-            '\'' | '"' => {
-                out.literal();
-                quoted_end(&chars, at, true)
-            }
-            '`' => {
+            '"' if postgres => {
                 let end = quoted_end(&chars, at, false);
                 out.word(&chars[at..end]);
                 end
+            }
+            '\'' | '"' => {
+                out.literal();
+                quoted_end(&chars, at, !postgres)
+            }
+            '$' if postgres && dollar_tag(&chars, at).is_some() => {
+                out.literal();
+                dollar_end(&chars, at)
+            }
+            '$' if postgres && next.is_some_and(|n| n.is_ascii_digit()) => {
+                out.literal();
+                number_end(&chars, at + 1)
+            }
+            '`' if !postgres => {
+                let end = quoted_end(&chars, at, false);
+                out.word(&chars[at..end]);
+                end
+            }
+            '/' if next == Some('*') && postgres => {
+                out.space = true;
+                nested_comment_end(&chars, at)
             }
             '/' if next == Some('*') => {
                 out.space = true;
                 find(&chars, at + 2, &['*', '/']).map_or(chars.len(), |end| end + 2)
             }
-            '#' => {
+            '#' if !postgres => {
                 out.space = true;
                 line_end(&chars, at)
             }
-            '-' if next == Some('-') && chars.get(at + 2).is_none_or(|c| c.is_whitespace()) => {
+            '-' if next == Some('-') && (postgres || chars.get(at + 2).is_none_or(|c| c.is_whitespace())) => {
                 out.space = true;
                 line_end(&chars, at)
             }
@@ -46,10 +82,18 @@ pub fn normalise(sql: &str) -> String {
             }
             c if is_word(c) => {
                 let end = at + chars[at..].iter().take_while(|c| is_word(**c)).count();
-                // x'4D', b'01', n'…' and _utf8mb4'…' are literals with a prefix.
-                if chars.get(end) == Some(&'\'') && (c == '_' || (end == at + 1 && "xXbBnN".contains(c))) {
+                // x'4D', b'01', n'…' and _utf8mb4'…' are literals with a prefix; PostgreSQL has e'…' and u&'…'.
+                if postgres
+                    && end == at + 1
+                    && "uU".contains(c)
+                    && chars.get(end) == Some(&'&')
+                    && chars.get(end + 1) == Some(&'\'')
+                {
                     out.literal();
-                    quoted_end(&chars, end, true)
+                    quoted_end(&chars, end + 1, false)
+                } else if chars.get(end) == Some(&'\'') && (c == '_' || (end == at + 1 && "xXbBnNeE".contains(c))) {
+                    out.literal();
+                    quoted_end(&chars, end, !postgres || "eE".contains(c))
                 } else {
                     out.word(&chars[at..end]);
                     end
@@ -165,6 +209,35 @@ fn find(chars: &[char], from: usize, what: &[char]) -> Option<usize> {
     chars.get(from..)?.windows(what.len()).position(|window| window == what).map(|at| at + from)
 }
 
+/// The length of `$tag$` at `at`, where there is one.
+fn dollar_tag(chars: &[char], at: usize) -> Option<usize> {
+    let tag = chars.get(at + 1..)?.iter().take_while(|c| c.is_alphanumeric() || **c == '_').count();
+    let starts = chars.get(at + 1).is_none_or(|c| !c.is_ascii_digit());
+    (starts && chars.get(at + 1 + tag) == Some(&'$')).then_some(tag + 2)
+}
+
+/// The place behind `$tag$ … $tag$`; the end of all if it is not closed.
+fn dollar_end(chars: &[char], at: usize) -> usize {
+    let Some(length) = dollar_tag(chars, at) else { return at + 1 };
+    find(chars, at + length, &chars[at..at + length]).map_or(chars.len(), |end| end + length)
+}
+
+/// The place behind a comment that may hold others.
+fn nested_comment_end(chars: &[char], at: usize) -> usize {
+    let (mut depth, mut at) = (0, at);
+    while at < chars.len() {
+        match (chars[at], chars.get(at + 1)) {
+            ('/', Some('*')) => (depth, at) = (depth + 1, at + 2),
+            ('*', Some('/')) => (depth, at) = (depth - 1, at + 2),
+            _ => at += 1,
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    chars.len()
+}
+
 /// The place behind the quoted text that begins at `at`; the end of all if it is not closed. A doubled quote is part of it.
 fn quoted_end(chars: &[char], at: usize, backslash: bool) -> usize {
     let quote = chars[at];
@@ -259,7 +332,35 @@ mod tests {
         assert!(text.len() < LONGEST + 8 && text.ends_with('…'));
     }
 
+    #[test]
+    fn postgresql_quotes_in_its_own_way() {
+        let sql = "SELECT \"T 1\".a::text, $1 FROM \"S\".\"T 1\" WHERE b = 'C:\\' AND c = E'it\\'s' AND d = $x$ it's $$ $x$ AND e = U&'z' AND f = 7";
+        assert_eq!(
+            normalise_postgres(sql),
+            "SELECT \"T 1\".a::text, ? FROM \"S\".\"T 1\" WHERE b = ? AND c = ? AND d = ? AND e = ? AND f = ?"
+        );
+        assert_eq!(
+            normalise_postgres("SELECT a--1\n FROM t /* a /* b */ 'c' */ WHERE j #> '{x}' @> k"),
+            "SELECT a FROM t WHERE j #> ? @> k"
+        );
+        assert_eq!(normalise_postgres("UPDATE t SET x = $body$ secret"), "UPDATE t SET x = ?");
+        assert_eq!(normalise_postgres("EXECUTE take(17, 'x')"), "EXECUTE take(...)");
+    }
+
     proptest! {
+        #[test]
+        fn a_dollar_quoted_secret_never_survives(tag in "[a-z]{0,3}", secret in "[A-Z]{5,9}", after in "[^$]{0,20}") {
+            let sql = format!("select ${tag}$ {secret} ${tag}$ {after}");
+            prop_assert!(!normalise_postgres(&sql).contains(&secret));
+            let cut: String = sql.chars().take(10 + tag.len() + secret.len()).collect();
+            prop_assert!(!normalise_postgres(&cut).contains(&secret));
+        }
+
+        #[test]
+        fn any_text_is_normalised_in_postgresqls_dialect_too(text in ".{0,80}") {
+            let _ = normalise_postgres(&normalise_postgres(&text));
+        }
+
         #[test]
         fn a_quoted_secret_never_survives(before in "[a-z =(,]{0,20}", secret in "[A-Z]{5,9}", after in "[^'\\\\]{0,20}") {
             let sql = format!("select {before} '{secret}' {after}");

@@ -18,6 +18,7 @@ mod driver;
 
 mod support {
     pub mod memcached;
+    pub mod postgres;
     pub mod sampler;
     pub mod server;
     pub mod session;
@@ -32,6 +33,9 @@ mod live {
     mod listen;
     mod memcached;
     mod mysql;
+    mod pgbouncer;
+    mod postgres;
+    mod postgres_locks;
 }
 
 #[path = "../../examples/open_loop/open_loop.rs"]
