@@ -22,17 +22,47 @@ mod input;
 mod merge;
 mod outcome;
 mod plan;
+mod prose;
 mod run;
 mod steps;
+mod table;
 mod zone;
 
+mod ab;
+mod artillery;
+mod autocannon;
+mod fortio;
+mod gatling;
+mod gatling_binary;
+mod goose;
+mod h2load;
+mod hey;
+mod hyperfoil;
 mod jmeter;
+mod jmeter_xml;
 mod k6;
+mod k6_json;
+mod k6_summary;
 mod locust;
+mod mapped;
+mod memtier;
 mod neutral;
+mod oha;
+mod pgbench;
+mod pgbench_intervals;
+mod phout;
+mod redis_benchmark;
+mod refused;
 mod requests;
+mod siege;
+mod stats;
+mod sysbench;
+mod tsung;
+mod vegeta;
+mod wrk;
 
 pub use caveat::caveat_text;
+pub use mapped::Columns;
 pub use outcome::{Outcome, Rule};
 pub use plan::{Mix, Plan};
 pub use steps::StepBy;
@@ -65,6 +95,8 @@ pub struct Options {
     pub plan: Option<Plan>,
     /// The planned shares of the steps.
     pub mix: Option<Mix>,
+    /// Which column says what, for a CSV of no format known here.
+    pub columns: Option<Columns>,
     /// Whether pauses inside the run were meant.
     pub allow_holes: bool,
 }
@@ -106,13 +138,65 @@ impl<'a> Head<'a> {
         Self { bytes, line: lines.find(|line| !line.trim_ascii().is_empty()).unwrap_or_default() }
     }
 
+    fn has(&self, text: &str) -> bool {
+        memchr::memmem::find(self.bytes, text.as_bytes()).is_some()
+    }
+
     fn starts_with(&self, prefix: &str) -> bool {
         self.line.starts_with(prefix.as_bytes())
     }
 }
 
 /// Every format, in the order in which they are tried.
-const REGISTRY: &[&dyn Reader] = &[&neutral::Neutral, &requests::Requests, &k6::Csv, &locust::History, &jmeter::Csv];
+const REGISTRY: &[&dyn Reader] = &[
+    &neutral::Neutral,
+    &requests::Requests,
+    &gatling_binary::Binary,
+    &k6::Csv,
+    &k6_json::Json,
+    &locust::History,
+    &stats::Locust,
+    &stats::Taurus,
+    &vegeta::Csv,
+    &vegeta::Json,
+    &vegeta::Report,
+    &wrk::Text,
+    &oha::Csv,
+    &oha::Json,
+    &hey::Csv,
+    &hey::Text,
+    &ab::Gnuplot,
+    &ab::Text,
+    &h2load::Log,
+    &h2load::Text,
+    &siege::Log,
+    &siege::Verbose,
+    &autocannon::Json,
+    &artillery::Report,
+    &fortio::Json,
+    &fortio::Access,
+    &goose::Csv,
+    &goose::Json,
+    &goose::Report,
+    &hyperfoil::Series,
+    &hyperfoil::Json,
+    &memtier::Json,
+    &k6_summary::Summary,
+    &redis_benchmark::Progress,
+    &redis_benchmark::Csv,
+    &sysbench::Text,
+    &tsung::Log,
+    &tsung::Dump,
+    &phout::Phout,
+    &gatling::Text,
+    &jmeter::Csv,
+    &jmeter_xml::Xml,
+    &pgbench_intervals::Progress,
+    &pgbench_intervals::Text,
+    &pgbench::Log,
+    &pgbench_intervals::Aggregate,
+    &mapped::Csv,
+];
 
 /// Every format that is read: its name, other names, and how the driver is made to write it.
 pub fn formats() -> impl Iterator<Item = (&'static str, &'static [&'static str], &'static str)> {
@@ -144,8 +228,9 @@ pub fn read(paths: &[PathBuf], options: &Options) -> Result<Timeline, InputError
 }
 
 fn choose(input: &mut Input, options: &Options) -> Result<&'static dyn Reader, InputError> {
-    if let Some(wanted) = &options.format {
-        let reader = REGISTRY.iter().find(|reader| reader.name() == wanted || reader.aliases().contains(&wanted.as_str()));
+    let wanted = options.format.as_deref().or(options.columns.as_ref().map(|_| "csv"));
+    if let Some(wanted) = wanted {
+        let reader = REGISTRY.iter().find(|reader| reader.name() == wanted || reader.aliases().contains(&wanted));
         return reader.copied().ok_or_else(|| {
             let names: Vec<&str> = REGISTRY.iter().map(|reader| reader.name()).collect();
             input.error(format!("no driver format is called {wanted:?}")).hint(format!("one of {}", names.join(", ")))
@@ -154,6 +239,9 @@ fn choose(input: &mut Input, options: &Options) -> Result<&'static dyn Reader, I
     let head = Head::of(input.head()?);
     if head.line.is_empty() {
         return Err(input.error("is empty").hint("the driver wrote nothing: was it stopped before its first flush?"));
+    }
+    if let Some((why, hint)) = refused::why(&head) {
+        return Err(input.error(why).hint(hint));
     }
     if let Some(reader) = REGISTRY.iter().find(|reader| reader.sniff(&head)) {
         return Ok(*reader);

@@ -6,7 +6,7 @@
 //! two by two, so that a soak of days, or a file of nonsense stamps, stays small.
 
 use super::outcome::Outcome;
-use super::steps::{KEPT, OTHER};
+use super::steps::{KEPT, OTHER, UNNAMED};
 use crate::hist::Hist;
 use crate::timeline::{ALL, Interval, Offered};
 use std::collections::{BTreeMap, HashMap};
@@ -107,6 +107,12 @@ impl Default for Cells {
 impl Cells {
     pub fn is_empty(&self) -> bool {
         self.requests == 0
+    }
+
+    /// How many requests a slot has in which anything happens.
+    pub fn per_busy_interval(&self) -> f64 {
+        let busy = self.slots.values().filter(|slot| slot.cells.iter().any(|cell| !cell.is_empty())).count();
+        self.requests as f64 / busy.max(1) as f64
     }
 
     /// Microseconds from the first to the last event.
@@ -219,6 +225,7 @@ impl Cells {
             return (Vec::new(), false);
         }
         let (names, to, capped) = kept(&self.slots, names);
+        let unnamed = names.len() == 1 && names[0] == UNNAMED;
         let (first, last) = (self.first_us.div_euclid(self.width_us), self.last_us.div_euclid(self.width_us));
         let mut in_flight = vec![0_i64; names.len()];
         let mut out = Vec::new();
@@ -270,7 +277,7 @@ impl Cells {
             every.vus = slot.vus_now.map(|(_, now)| slot.vus + now);
             out.push(every);
             for (n, cell) in cells.into_iter().enumerate() {
-                if !cell.is_empty() || in_flight[n] != 0 {
+                if !unnamed && (!cell.is_empty() || in_flight[n] != 0) {
                     let mut step = row(&names[n], cell, in_flight[n]);
                     if provenance == Offered::Iterations {
                         // What was dropped has no step.

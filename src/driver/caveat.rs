@@ -24,6 +24,9 @@ caveats! {
     FAILURES_MISSING "failures_missing"
         "The log holds no failed requests: errors and timeouts are not in it."
         "Read errors from the driver's summary, or use a log that has them (oha: the JSON summary; else k6, JMeter, vegeta).";
+    OUTCOMES_UNKNOWN "outcomes_unknown"
+        "The log does not say whether a request failed: all count as good."
+        "Read errors from the driver's summary, or use a log with status codes.";
     SECOND_STAMPS "second_stamps"
         "Stamps are whole seconds: starts, requests in flight and the first and last second are uncertain by up to a second."
         "For k6 set K6_CSV_TIME_FORMAT=unix_milli.";
@@ -42,6 +45,9 @@ caveats! {
     RELATIVE_CLOCK "relative_clock"
         "The log has no clock time, only times since its own start; they are not laid beside the sampler's."
         "Let the sampler start the driver (sampler … -- DRIVER), or give the start with --driver-start.";
+    BEGUN_TOGETHER "begun_together"
+        "Several logs without a clock were taken as begun at the same moment."
+        "Give each its own start with --driver-start FILE=TIME, if they are rungs and not workers of one run.";
     ZONE_ASSUMED "zone_assumed"
         "Stamps are local time without a zone; this machine's zone was taken."
         "Give the zone of the driver's machine with --driver-zone, for example +02:00.";

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 const HEAD: usize = 64 << 10;
 /// A longer line is cut: its tail is a body, and nothing that is read stands behind one.
 const LONGEST_LINE: usize = 4 << 20;
+/// The largest log that is one document: some drivers write their report so.
+const DOCUMENT: usize = 32 << 20;
 /// A record whose quoted cell runs on over more lines than this has a stray quote.
 const LINES_OF_A_RECORD: usize = 32;
 
@@ -88,6 +90,19 @@ impl Input {
             return Err(self.error(format!("is one document of more than {} MB", limit >> 20)));
         }
         Ok(&self.buffer[self.at..])
+    }
+
+    /// Everything that is left as JSON.
+    pub fn json(&mut self) -> Result<serde_json::Value, InputError> {
+        let parsed = serde_json::from_slice(self.rest(DOCUMENT)?);
+        parsed.map_err(|why| {
+            self.error(format!("is no whole JSON document: {why}")).hint("was the driver stopped before it wrote everything?")
+        })
+    }
+
+    /// Everything that is left as text; not UTF-8 is read with replacement characters.
+    pub fn text(&mut self) -> Result<String, InputError> {
+        Ok(String::from_utf8_lossy(self.rest(DOCUMENT)?).into_owned())
     }
 
     /// Makes sure that so many unread bytes are there, or all that are left.
@@ -176,6 +191,25 @@ impl Input {
             to -= 1;
         }
         Ok(Some(Line { bytes: &self.buffer[from..to], number: self.line, whole }))
+    }
+
+    /// The next line that should be a JSON object; empty lines are stepped over. A last line that is cut ends the log.
+    pub fn json_line(&mut self, run: &mut super::run::Run<'_>, into: &mut Vec<u8>) -> Result<Option<u64>, InputError> {
+        while let Some(line) = self.line()? {
+            let text = line.bytes.trim_ascii();
+            if text.is_empty() {
+                continue;
+            }
+            if !line.whole && !text.ends_with(b"}") {
+                run.caveat(super::caveat::CUT_LOG);
+                return Ok(None);
+            }
+            run.rows += 1;
+            into.clear();
+            into.extend_from_slice(text);
+            return Ok(Some(line.number));
+        }
+        Ok(None)
     }
 
     /// The next record of a file with quoted cells, which may run over several lines; `None` at the end. A quote that is
@@ -300,7 +334,8 @@ mod tests {
 
     #[test]
     fn a_gzip_is_unwrapped_and_a_cut_one_is_read_to_where_it_goes() {
-        let text: String = (0..20_000).map(|n| format!("line {n} {}\n", n * 7919 % 1009)).collect();
+        let lines: Vec<String> = (0..20_000).map(|n| format!("line {n} {}\n", n * 7919 % 1009)).collect();
+        let text = lines.concat();
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         gz.write_all(b"\xef\xbb\xbf").unwrap();
         gz.write_all(text.as_bytes()).unwrap();

@@ -164,7 +164,7 @@ fn dialect(line: &[u8]) -> Option<Dialect> {
 }
 
 /// Whether a failure is the client closing its own sockets, as it does when the run is stopped.
-fn is_own_stop(message: &[u8]) -> bool {
+pub(super) fn is_own_stop(message: &[u8]) -> bool {
     ["Socket closed", "Connection has been shut down"].iter().any(|text| memmem::find(message, text.as_bytes()).is_some())
 }
 

@@ -57,6 +57,12 @@ fn add_all(rows: &mut Vec<Interval>) {
     rows.extend(same_rows_added(sums));
 }
 
+/// With the rows of all steps together.
+pub(super) fn with_all(mut rows: Vec<Interval>) -> Vec<Interval> {
+    add_all(&mut rows);
+    rows
+}
+
 /// The usual length of an interval: the median.
 pub(super) fn usual_ms(rows: &[Interval]) -> f64 {
     let mut lengths: Vec<f64> = rows.iter().filter(|row| row.step == ALL).map(|row| row.dur_ms).collect();

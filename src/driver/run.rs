@@ -16,6 +16,10 @@ const BAD_SHOWN: usize = 3;
 /// A log whose stamps span more than this many days is not one run.
 const MOST_DAYS: i64 = 31;
 
+/// A silence is a hole where the busy intervals make at least so many requests likely in it: fewer may be a few visitors
+/// who all think at once.
+const LIKELY: f64 = 100.0;
+
 /// What a log can be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
@@ -58,6 +62,9 @@ pub(super) struct Run<'o> {
     pub rows: u64,
     pub bad: u64,
     pub more: Map<String, Value>,
+    /// Rows for whole runs: a rung, and its steps.
+    rungs: Vec<Interval>,
+    rungs_end_ms: i64,
     drivers: Vec<String>,
     sources: Vec<String>,
     caveats: Vec<&'static str>,
@@ -65,6 +72,7 @@ pub(super) struct Run<'o> {
     bad_total: u64,
     rows_total: u64,
     negative: u64,
+    without_clock: u64,
     waited: [u64; 2],
 }
 
@@ -83,6 +91,8 @@ impl<'o> Run<'o> {
             rows: 0,
             bad: 0,
             more: Map::new(),
+            rungs: Vec::new(),
+            rungs_end_ms: 0,
             drivers: Vec::new(),
             sources: Vec::new(),
             caveats: Vec::new(),
@@ -90,6 +100,7 @@ impl<'o> Run<'o> {
             bad_total: 0,
             rows_total: 0,
             negative: 0,
+            without_clock: 0,
             waited: [0; 2],
         }
     }
@@ -128,6 +139,40 @@ impl<'o> Run<'o> {
         self.offered(Offered::Achieved);
         self.caveat(caveat::CLOSED_LOOP);
         self.caveat(caveat::COORDINATED_OMISSION);
+    }
+
+    /// When the driver was started, in microseconds since 1970, for a log without a clock; 0 where nobody told.
+    pub fn origin_us(&mut self, input: &Input) -> i64 {
+        self.without_clock += u64::from(!self.options.starts.iter().any(|(file, _)| *file == input.path));
+        if self.without_clock > 1 {
+            self.caveat(caveat::BEGUN_TOGETHER);
+        }
+        self.options.start_us(&input.path).unwrap_or_else(|| {
+            self.caveat(caveat::RELATIVE_CLOCK);
+            0
+        })
+    }
+
+    /// Adds a rung: the row of all, and those of its steps. Where nobody tells when it began, rungs follow one another
+    /// in the order of their files.
+    pub fn rung(&mut self, input: &Input, begin_ms: Option<i64>, rows: impl IntoIterator<Item = Interval>) {
+        self.kind = self.kind.max(Kind::Rung);
+        let begin = begin_ms.or_else(|| Some(self.options.start_us(&input.path)? / 1000)).unwrap_or_else(|| {
+            if self.kind == Kind::Rung {
+                self.caveat(caveat::RELATIVE_CLOCK);
+            }
+            self.rungs_end_ms
+        });
+        for mut row in rows {
+            row.unix_ms = begin;
+            row.dur_ms = (row.dur_ms * 1e3).round() / 1e3;
+            if row.step.is_empty() {
+                ALL.clone_into(&mut row.step);
+            }
+            self.rungs_end_ms = self.rungs_end_ms.max(begin + row.dur_ms.ceil() as i64);
+            self.rungs.push(row);
+        }
+        self.rows += 1;
     }
 
     /// Whether the driver waits for answers.
@@ -242,8 +287,16 @@ impl<'o> Run<'o> {
         if files.len() > 1 {
             self.caveat(caveat::FILES_MERGED);
         }
-        let mut intervals = merge::merge(files);
-        cap_steps(&mut intervals, &mut self);
+        let rungs = std::mem::take(&mut self.rungs);
+        if !files.is_empty() && !rungs.is_empty() {
+            return Err(first
+                .error("timelines and summaries of whole runs were given together")
+                .hint("leave out the summaries: their figures are in the timelines"));
+        }
+        let mut intervals = if rungs.is_empty() { merge::merge(files) } else { merge::same_rows_added(merge::with_all(rungs)) };
+        if !from_requests {
+            regroup(&mut intervals, &mut self);
+        }
         if intervals.is_empty() {
             return Err(first.error("holds no request"));
         }
@@ -283,20 +336,20 @@ impl<'o> Run<'o> {
         if !self.cells.is_empty() && days > MOST_DAYS {
             return Err(first
                 .error(format!("the stamps span {days} days: not one run"))
-                .hint("cut the log to one run, or look for rows with a wrong clock"));
+                .hint("cut the log to one run, look for rows with a wrong clock, or give the start of a log without a clock"));
         }
         if self.options.allow_holes || self.cells.is_empty() {
             return Ok(());
         }
         if let Some((from_ms, intervals)) = self.cells.longest_silence() {
             let width = self.cells.width_ms();
-            let usual = self.cells.span_us() as f64 / 1e3 / self.cells.requests as f64;
             let silent = intervals as f64 * width;
+            let missed = intervals as f64 * self.cells.per_busy_interval();
             let planned = self.options.plan.as_ref().is_some_and(|plan| {
                 let from = from_ms as f64 / 1e3 - self.cells.first_us() as f64 / 1e6;
                 plan.count(from, from + silent / 1e3) < 1.0
             });
-            if intervals > 2 && silent > 20.0 * usual && !planned {
+            if intervals > 2 && missed >= LIKELY && !planned {
                 return Err(checks::hole(first, from_ms, silent));
             }
         }
@@ -304,21 +357,36 @@ impl<'o> Run<'o> {
     }
 }
 
-/// Joins the rarest steps of interval logs past the limit.
-fn cap_steps(intervals: &mut Vec<Interval>, run: &mut Run<'_>) {
+/// Names of interval logs as those of requests: URLs by their shape, and at most [`KEPT`] apart.
+fn regroup(intervals: &mut Vec<Interval>, run: &mut Run<'_>) {
+    let mut steps = Steps::default();
+    let ids: Vec<Option<u16>> = intervals.iter().map(|row| (row.step != ALL).then(|| steps.id(row.step.as_bytes()))).collect();
+    let mut names = steps.names();
     let mut totals: BTreeMap<&str, f64> = BTreeMap::new();
-    for row in intervals.iter().filter(|row| row.step != ALL) {
-        *totals.entry(&row.step).or_default() += [row.ok, row.failed, row.started].iter().flatten().sum::<f64>();
+    for (row, id) in intervals.iter().zip(&ids) {
+        if let Some(id) = id {
+            *totals.entry(&names[usize::from(*id)]).or_default() += [row.ok, row.failed, row.started].iter().flatten().sum::<f64>();
+        }
     }
-    if totals.len() <= KEPT {
-        return;
+    if totals.len() > KEPT || steps.overflow {
+        let mut ordered: Vec<(&str, f64)> = totals.into_iter().collect();
+        ordered.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let kept: Vec<String> = ordered.iter().take(KEPT - 1).map(|(name, _)| (*name).to_owned()).collect();
+        for name in names.iter_mut().filter(|name| !kept.contains(name)) {
+            OTHER.clone_into(name);
+        }
+        run.caveat(caveat::STEPS_CAPPED);
     }
-    let mut ordered: Vec<(&str, f64)> = totals.into_iter().collect();
-    ordered.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let kept: Vec<String> = ordered.iter().take(KEPT - 1).map(|(name, _)| (*name).to_owned()).collect();
-    for row in intervals.iter_mut().filter(|row| row.step != ALL && !kept.contains(&row.step)) {
-        OTHER.clone_into(&mut row.step);
+    let mut changed = false;
+    for (row, id) in intervals.iter_mut().zip(&ids) {
+        if let Some(id) = id
+            && row.step != names[usize::from(*id)]
+        {
+            row.step.clone_from(&names[usize::from(*id)]);
+            changed = true;
+        }
     }
-    *intervals = merge::same_rows_added(std::mem::take(intervals));
-    run.caveat(caveat::STEPS_CAPPED);
+    if changed {
+        *intervals = merge::same_rows_added(std::mem::take(intervals));
+    }
 }

@@ -11,6 +11,8 @@ const TOLD_APART: usize = 400;
 const REMEMBERED: usize = 10_000;
 /// The step of what is not kept apart.
 pub(super) const OTHER: &str = "other";
+/// The step of drivers that know none: no rows of its own beside those of all.
+pub(super) const UNNAMED: &str = "requests";
 
 /// What names a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

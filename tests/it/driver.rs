@@ -1,10 +1,21 @@
 //! Real logs of real load drivers, read whole. Expected figures were worked out apart from this code (Python's csv module,
 //! the sorted list of latencies) when the test was written.
 
+#![allow(
+    clippy::format_collect,
+    clippy::format_push_string,
+    clippy::unreadable_literal,
+    clippy::inconsistent_digit_grouping,
+    reason = "small logs as text, figures as they were worked out"
+)]
+
+mod fuzz;
+mod intervals;
 mod jmeter;
 mod k6;
 mod locust;
 mod neutral;
+mod requests;
 mod traps;
 
 use std::io::Write;
