@@ -70,7 +70,7 @@ const fn constant(name: &'static str, unit: Unit, help: &'static str) -> Gauge {
 
 const GAUGES: &[Gauge] = &[
     state("busy_workers", "workers that serve a request; one of them serves this page").own(1.0),
-    conns("graceful_workers", "workers that end gracefully"),
+    Gauge::new("graceful_workers", Class::Level, Unit::Count, "workers that end gracefully").at(Layer::Worker, WORKERS),
     spare("idle_workers", "workers that wait for a connection"),
     constant("workers", Unit::Count, "workers that the server may have: MaxRequestWorkers"),
     state("scoreboard_starting", "S: starting up"),
@@ -258,7 +258,7 @@ impl Apache {
             support.sees.push(format!("MPM {mpm}"));
         }
         if let Some(workers) = self.max_request_workers.or(self.slots) {
-            support.facts.push(("workers".to_owned(), workers.into()));
+            support.facts.push(("workers".to_owned(), (workers as u64).into()));
             let source = if self.max_request_workers.is_some() { "as configured" } else { "places of the scoreboard" };
             support.sees.push(format!("{workers} workers at most ({source})"));
         } else {

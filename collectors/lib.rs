@@ -11,8 +11,12 @@ pub mod api;
 pub mod host;
 #[cfg(feature = "io")]
 pub mod http;
+#[cfg(all(feature = "io", target_os = "linux"))]
+pub mod listen;
 #[cfg(feature = "io")]
 pub mod memcached;
+#[cfg(feature = "io")]
+pub mod metrics;
 #[cfg(feature = "io")]
 pub mod mysql;
 #[cfg(feature = "io")]
@@ -28,5 +32,14 @@ mod sql;
 
 /// Every kind of target, in the order of the documentation.
 #[cfg(feature = "io")]
-pub const REGISTRY: &[&api::Spec] =
-    &[&mysql::SPEC, &postgres::SPEC, &pgbouncer::SPEC, &apache::SPEC, &memcached::SPEC, &host::SPEC];
+pub const REGISTRY: &[&api::Spec] = &[
+    &mysql::SPEC,
+    &postgres::SPEC,
+    &pgbouncer::SPEC,
+    &memcached::SPEC,
+    &apache::SPEC,
+    &metrics::SPEC,
+    &host::SPEC,
+    #[cfg(target_os = "linux")]
+    &listen::SPEC,
+];

@@ -50,12 +50,16 @@ fn open(section: &Section) -> Result<Box<dyn Collector>, Fault> {
     Ok(Box::new(Memcached {
         target: format!("{}@{address}", section.instance),
         address,
-        timeout: section.timeout,
+        // The caller owns the deadline of a read; a connection over a long way may take longer than a short tick.
+        timeout: section.timeout.max(CONNECT),
         connection: None,
         miscounts: false,
         seen: None,
     }))
 }
+
+/// How long a connection may take, however short the tick.
+const CONNECT: Duration = Duration::from_secs(3);
 
 trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for T {}

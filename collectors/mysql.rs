@@ -74,6 +74,8 @@ struct Known {
     status_sql: String,
     /// Status at the last read: the uptime, and when that was.
     uptime: Option<(i128, Instant)>,
+    /// The connection is another than at the last read.
+    reconnected: bool,
 }
 
 /// How many of the server's `Questions` were ours.
@@ -124,6 +126,8 @@ impl MySql {
         let mut items: Vec<(Item, Origin)> = ITEMS
             .iter()
             .filter(|item| pooled || !of_the_pool(item))
+            // MariaDB refuses and leaves this at 0 (measured on 10.11); it counts them among the aborted attempts.
+            .filter(|item| identity.product != Product::MariaDb || item.gauge.name != gauges::REFUSED)
             .filter_map(|item| item.from.iter().find(|from| has(from)).map(|from| (*item, *from)))
             .collect();
         let names: HashSet<&str> = items.iter().map(|(item, _)| item.gauge.name).collect();
@@ -157,6 +161,7 @@ impl MySql {
     async fn reconnect(&mut self, notes: &mut Vec<String>) -> Result<Session, Fault> {
         let (session, identity) = Session::open(&self.target).await?;
         let Some(known) = &mut self.known else { return Ok(session) };
+        known.reconnected = true;
         notes.push("connected again".to_owned());
         if known.identity.uuid != identity.uuid || known.identity.version != identity.version {
             notes.push(format!("another server answers: {} {}", identity.product.name(), identity.version));
@@ -236,11 +241,13 @@ impl Known {
         let Ok(uptime) = status.whole("Uptime") else { return };
         if let Some((before, at)) = self.uptime {
             let expected = before + i128::from(now.saturating_duration_since(at).as_secs());
-            // Whole seconds, and a server that was stopped in between: a little less is no restart.
-            if uptime < before || uptime + 5 < expected {
+            // Without a new connection only a number that falls is a restart (behind a proxy). Whole seconds, and clocks that
+            // were set: a little less than expected is none.
+            if uptime < before || (self.reconnected && uptime + 5 < expected) {
                 notes.push("server restarted".to_owned());
             }
         }
+        self.reconnected = false;
         self.uptime = Some((uptime, now));
     }
 }
@@ -248,7 +255,7 @@ impl Known {
 /// Our session, and the event scheduler's thread, which MySQL and MariaDB count as running.
 fn own_threads(identity: &Identity) -> f64 {
     let scheduler = identity.settings.text("event_scheduler").is_some_and(|state| state.eq_ignore_ascii_case("ON"));
-    if scheduler && identity.product == Product::MySql { 2.0 } else { 1.0 }
+    if scheduler { 2.0 } else { 1.0 }
 }
 
 #[async_trait::async_trait]
@@ -295,7 +302,7 @@ impl Collector for MySql {
         self.own.asked += session.asked;
         session.asked = 0;
         let status_sql = Self::status_sql(&items);
-        self.known = Some(Known { identity, sight, items, status_sql, uptime: None });
+        self.known = Some(Known { identity, sight, items, status_sql, uptime: None, reconnected: false });
         self.session = Some(session);
         Ok(support)
     }

@@ -1,4 +1,5 @@
 use super::*;
+use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -169,4 +170,56 @@ async fn the_cost_of_a_read_is_bounded() {
     }
     // Without optimisation and on a busy machine; measured below 0.3 ms with it.
     assert!(best < Duration::from_millis(10), "{best:?}");
+}
+
+/// Every parser, with the fixture of its file.
+fn parsers() -> Vec<(&'static str, Parse)> {
+    let host = Host { instance: "host".to_owned(), settings: Settings::default(), sources: Vec::new(), buffer: Vec::new() };
+    let sources = host.sources(vec![disk::Disk::new("vda")], vec![net::Interface::new("eth0")]);
+    let under = |path: &Path| path.strip_prefix("/proc").unwrap().to_str().unwrap().to_owned();
+    sources.into_iter().map(|source| (intern(&under(source.file.path())), source.parse)).collect()
+}
+
+#[test]
+fn a_text_whose_numbers_are_none_gives_no_value_and_never_0() {
+    for (path, parse) in parsers() {
+        let text = std::fs::read(Path::new(FIXTURE).join(path)).unwrap_or_else(|_| b"7\n".to_vec());
+        assert!(!parsed(&parse, &text).is_empty(), "{path}");
+        let mut in_name = false;
+        let unreadable: Vec<u8> = text
+            .iter()
+            .map(|byte| {
+                // Digits within a name stay: cpu0, eth0.
+                in_name = byte.is_ascii_alphabetic() || (in_name && byte.is_ascii_digit());
+                if byte.is_ascii_digit() && (path == "net/softnet_stat" || !in_name) { b'?' } else { *byte }
+            })
+            .collect();
+        let left = parsed(&parse, &unreadable);
+        assert!(left.keys().all(|name| *name == "cores"), "{path}: {left:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_network_of_a_machine_seen_from_a_container_is_that_of_its_first_process() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::copy(format!("{FIXTURE}/stat"), dir.path().join("stat")).unwrap();
+    for (folder, interface) in [("net", "inside0"), ("1/net", "outside0")] {
+        std::fs::create_dir_all(dir.path().join(folder)).unwrap();
+        std::fs::write(dir.path().join(folder).join("dev"), format!("{interface}: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"))
+            .unwrap();
+    }
+    let support = opened(&format!("proc = {:?}", dir.path())).start().await.unwrap();
+    assert!(support.sees.contains(&"network outside0".to_owned()), "{:?}", support.sees);
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_any_parser_panic(text in "[a-zA-Z0-9_:. \t\n-]{0,200}", bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        for (_, parse) in parsers() {
+            let mut reading = Reading::default();
+            parse(text.as_bytes(), &mut reading);
+            parse(&bytes, &mut reading);
+            prop_assert!(reading.values.iter().all(|(_, value)| value.is_finite()));
+        }
+    }
 }

@@ -63,6 +63,9 @@ const fn counter(name: &'static str, class: Class, help: &'static str) -> Gauge 
 /// The name of the gauge whose resting value depends on the server: our own session, and the event scheduler's thread.
 pub const THREADS_RUNNING: &str = "threads_running";
 
+/// The name of the gauge that MariaDB does not count.
+pub const REFUSED: &str = "connections_refused_total";
+
 /// All of them, in the order of the columns.
 pub const ITEMS: &[Item] = &[
     item(
@@ -80,8 +83,7 @@ pub const ITEMS: &[Item] = &[
         &[Status("Threads_connected")],
     ),
     item(
-        counter("connections_refused_total", Class::Event, "connections refused because max_connections was reached")
-            .at(SERVER, "mysql connections"),
+        counter(REFUSED, Class::Event, "connections refused because max_connections was reached").at(SERVER, "mysql connections"),
         &[Status("Connection_errors_max_connections")],
     ),
     item(

@@ -4,7 +4,7 @@ use super::status::Pairs;
 use super::target::Target;
 use crate::api::{Fault, FaultKind};
 use crate::sql::{Row, breaks_connection, cell, describe, text_cells};
-use sqlx::mysql::{MySqlConnection, MySqlDatabaseError};
+use sqlx::mysql::{MySqlConnection, MySqlDatabaseError, MySqlSslMode};
 use sqlx::{ConnectOptions as _, Executor as _};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub enum Product {
     MySql,
     /// MariaDB.
     MariaDb,
-    /// Something else that speaks the protocol (TiDB, SingleStore, …): status and settings, no waits.
+    /// Something else that speaks the protocol (`TiDB`, `SingleStore`, …): status and settings, no waits.
     Other,
 }
 
@@ -219,10 +219,19 @@ fn refused(target: &Target, error: &sqlx::Error) -> Fault {
             "{}; an account that signs in by password: {grants}",
             if target.has_password { "this account signs in by a way that is not supported" } else { "no password was given" }
         )),
-        (None, sqlx::Error::Configuration(_)) => Fault::new(FaultKind::Refused, place)
-            .hint("the server wants the password over TLS and offers none: enable TLS on the server (have_ssl), or use an account by mysql_native_password"),
+        (None, sqlx::Error::Configuration(_)) => {
+            let message = format!(
+                "connect to {}@{}: the account signs in by caching_sha2_password, which needs TLS the first time",
+                target.instance, target.endpoint
+            );
+            Fault::new(FaultKind::Refused, message).hint(if matches!(target.options.get_ssl_mode(), MySqlSslMode::Disabled) {
+                "tls = \"preferred\""
+            } else {
+                "the server offers none: leave its automatic certificates on (auto_generate_certs), or give it some (ssl_cert, ssl_key)"
+            })
+        }
         (None, sqlx::Error::Tls(_)) => Fault::new(FaultKind::Unreachable, place)
-            .hint("tls = \"disabled\" does without; tls_ca = \"ca.pem\" names the authority that signed the server's certificate"),
+            .hint("tls = \"preferred\" does without where the server has none, and trusts any certificate; tls_ca = \"ca.pem\" names the authority that signed the server's certificate"),
         (None, _) => Fault::new(FaultKind::Unreachable, place),
     }
 }

@@ -8,6 +8,7 @@ use crate::sql::cell;
 
 /// What can be read.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a privilege of its own, and any mixture of them is met")]
 pub struct Sight {
     /// Row-lock waits, with their object.
     pub row_waits: bool,
@@ -66,12 +67,19 @@ impl Sight {
     pub async fn prove(session: &mut Session, identity: &Identity, wanted: WaitsWanted) -> Result<Self, sqlx::Error> {
         let mut sight = Self::default();
         let to = grantee(&identity.account);
-        let process = Lack { what: String::new(), mend: Some(format!("GRANT PROCESS ON *.* TO {to};")) };
         let transactions = probe(session, "SELECT 1 FROM information_schema.INNODB_TRX LIMIT 1", false).await?;
-        sight.see_metrics(session, &process, transactions).await?;
+        if transactions == Answer::Denied {
+            let what = match identity.product {
+                Product::MariaDb => "lock waits, sessions that wait for metadata, table and user locks, lock timeouts",
+                Product::MySql | Product::Other => "row-lock waits, deadlocks, lock timeouts, history list",
+            };
+            let mend = Some(format!("GRANT PROCESS ON *.* TO {to};"));
+            sight.lacks.push(Lack { what: format!("{what}: PROCESS is missing"), mend });
+        }
+        sight.see_metrics(session).await?;
         match identity.product {
             Product::MySql => sight.prove_mysql(session, identity, wanted, &to, transactions).await?,
-            Product::MariaDb => sight.prove_mariadb(session, identity, wanted, &process, transactions).await?,
+            Product::MariaDb => sight.prove_mariadb(session, identity, wanted, transactions).await?,
             Product::Other => {
                 sight.lacks.push(Lack { what: format!("lock waits: not known how {} tells them", identity.version), mend: None });
             }
@@ -82,7 +90,7 @@ impl Sight {
         Ok(sight)
     }
 
-    async fn see_metrics(&mut self, session: &mut Session, process: &Lack, transactions: Answer) -> Result<(), sqlx::Error> {
+    async fn see_metrics(&mut self, session: &mut Session) -> Result<(), sqlx::Error> {
         // The column that says whether a counter counts has another name in MariaDB since 10.5; a counter that is off shows
         // 0, which would be a plausible wrong number.
         for enabled in ["STATUS = 'enabled'", "ENABLED = 1"] {
@@ -96,12 +104,6 @@ impl Sight {
                 Err(error) if is_goodbye(&error) => return Err(error),
                 Err(_) => {}
             }
-        }
-        if transactions == Answer::Denied {
-            self.lacks.push(Lack {
-                what: "deadlocks, lock timeouts, history list (INNODB_METRICS): PROCESS is missing".to_owned(),
-                ..process.clone()
-            });
         }
         Ok(())
     }
@@ -162,12 +164,6 @@ impl Sight {
                     Answer::Seen | Answer::Empty => {}
                 }
             }
-            if transactions == Answer::Denied {
-                self.lacks.push(Lack {
-                    what: "row-lock waits (INNODB_TRX): PROCESS is missing".to_owned(),
-                    mend: Some(format!("GRANT PROCESS ON *.* TO {to};")),
-                });
-            }
             self.row_waits = transactions == Answer::Seen
                 && self.sessions
                 && !denied.iter().any(|table| table.starts_with("data_"))
@@ -206,19 +202,19 @@ impl Sight {
         session: &mut Session,
         identity: &Identity,
         wanted: WaitsWanted,
-        process: &Lack,
         transactions: Answer,
     ) -> Result<(), sqlx::Error> {
+        self.lacks.push(Lack {
+            what: "connections refused at max_connections: MariaDB counts them among the aborted ones".to_owned(),
+            mend: None,
+        });
         // Without PROCESS the process list has one row, our own, and no error: the lock tables prove the privilege.
         self.sessions = transactions == Answer::Seen;
         if wanted != WaitsWanted::No {
             let locks = probe(session, "SELECT 1 FROM information_schema.INNODB_LOCKS LIMIT 1", false).await?;
             self.row_waits = self.sessions && locks == Answer::Seen;
         }
-        if transactions == Answer::Denied {
-            self.lacks
-                .push(Lack { what: "lock waits, metadata locks, sessions: PROCESS is missing".to_owned(), ..process.clone() });
-        } else {
+        if transactions == Answer::Seen {
             self.lacks.push(Lack {
                 what: "object and holder of metadata locks: MariaDB tells only that a session waits".to_owned(),
                 mend: None,

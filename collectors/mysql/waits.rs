@@ -76,13 +76,9 @@ pub fn roots(lock: &str, holders: &Holders, waits_for: &HashMap<Id, String>) -> 
     let mut open = vec![lock.to_owned()];
     while let Some(at) = open.pop() {
         for &holder in holders.get(&at).into_iter().flatten() {
-            match waits_for.get(&holder) {
-                Some(next) if *next != at => {
-                    if seen.insert(next.clone()) {
-                        open.push(next.clone());
-                    }
-                }
-                _ if heads.len() < CANDIDATES && !heads.contains(&holder) => heads.push(holder),
+            match waits_for.get(&holder).filter(|next| **next != at) {
+                Some(next) if seen.insert(next.clone()) => open.push(next.clone()),
+                None if heads.len() < CANDIDATES && !heads.contains(&holder) => heads.push(holder),
                 _ => {}
             }
         }
@@ -97,19 +93,14 @@ pub fn waits_for(waiters: &[Waiter]) -> HashMap<Id, String> {
 
 /// The distinct locks with the session that has waited longest for each, and the one that came last.
 pub fn first_and_last<'w>(waiters: &'w [Waiter], clock: &Clock) -> BTreeMap<&'w str, (Id, Id)> {
-    let mut spans: BTreeMap<&str, ((f64, Id), (f64, Id))> = BTreeMap::new();
-    for waiter in waiters {
-        let Some(id) = waiter.id else { continue };
-        let age = (clock.waited_ms(waiter).unwrap_or_default(), id);
-        let span = spans.entry(&waiter.lock).or_insert((age, age));
-        if age.0 > span.0.0 {
-            span.0 = age;
-        }
-        if age.0 < span.1.0 {
-            span.1 = age;
-        }
+    let mut by_age: Vec<(f64, Id, &str)> =
+        waiters.iter().filter_map(|waiter| Some((clock.waited_ms(waiter)?, waiter.id?, waiter.lock.as_str()))).collect();
+    by_age.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut spans = BTreeMap::new();
+    for (_, id, lock) in by_age {
+        spans.entry(lock).or_insert((id, id)).1 = id;
     }
-    spans.into_iter().map(|(lock, (first, last))| (lock, (first.1, last.1))).collect()
+    spans
 }
 
 /// Of several heads the one to name: idle before running, then the one longest so.

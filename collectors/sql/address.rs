@@ -1,6 +1,7 @@
 //! Where an SQL server is, as people write it: a URL, `HOST`, `HOST:PORT`, or the path of a socket. Pure text, and no
 //! error shows what may be a password.
 
+use crate::address;
 use crate::settings::Secret;
 use std::path::PathBuf;
 
@@ -69,30 +70,19 @@ impl Address {
     }
 
     fn place(&mut self, place: &str) -> Result<(), String> {
-        let (host, port) = if let Some(rest) = place.strip_prefix('[') {
-            let (host, after) = rest.split_once(']').ok_or("the bracket of the IPv6 address is not closed")?;
-            match after.strip_prefix(':') {
-                Some(port) => (host, Some(port)),
-                None if after.is_empty() => (host, None),
-                None => return Err("after the bracket of the IPv6 address only :PORT may stand".to_owned()),
-            }
-        } else {
-            match place.matches(':').count() {
-                // More than one colon without brackets can only be a bare IPv6 address.
-                2.. => (place, None),
-                _ => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
-            }
-        };
-        if host.contains(|c: char| c.is_whitespace()) {
-            return Err("the host's name has a space in it".to_owned());
+        if place.is_empty() {
+            return Ok(());
         }
-        if let Some(port) = port {
-            // What stands here may be the tail of a password with an unescaped `/`, `?` or `@`, so it is not shown.
-            self.port = Some(port.parse().map_err(|_| {
-                "what follows the host is no port; in a password, @ : / ? % are written as %40 %3A %2F %3F %25".to_owned()
-            })?);
+        // What stands here may be the tail of a password with an unescaped `/`, `?` or `@`, so it is not shown. No port that
+        // is written can be 0.
+        match address::parse(place, Some(0)) {
+            Ok(address::Address::Unix(path)) => self.socket = Some(path),
+            Ok(address::Address::Tcp { host, port }) => {
+                self.host = Some(decode(&host));
+                self.port = Some(port).filter(|port| *port != 0);
+            }
+            Err(expected) => return Err(format!("where the host and the port stand, expected {expected}; {ESCAPES}")),
         }
-        self.host = Some(decode(host)).filter(|host| !host.is_empty());
         Ok(())
     }
 }

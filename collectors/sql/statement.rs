@@ -10,6 +10,8 @@ enum Dialect {
     Postgres,
 }
 
+use std::collections::HashMap;
+
 /// The longest text that is kept; MySQL's own digests end at 1024 bytes.
 const LONGEST: usize = 1000;
 
@@ -114,6 +116,22 @@ fn normalise_as(sql: &str, dialect: Dialect) -> String {
         }
     }
     out.text
+}
+
+/// [`normalise`] for many statements of which most are the same, as those of a convoy are.
+#[derive(Debug, Default)]
+pub struct Normaliser(HashMap<String, String>);
+
+impl Normaliser {
+    /// The statement without its values.
+    pub fn shown(&mut self, sql: &str) -> String {
+        if let Some(known) = self.0.get(sql) {
+            return known.clone();
+        }
+        let text = normalise(sql);
+        self.0.insert(sql.to_owned(), text.clone());
+        text
+    }
 }
 
 #[derive(Default)]
@@ -299,6 +317,13 @@ mod tests {
         let digest = "UPDATE `shop` . `slot` SET `taken` = `taken` + ? WHERE `id` = ?";
         assert_eq!(normalise(digest), digest);
         assert_eq!(normalise("SELECT * FROM `t` WHERE `id` IN (...)"), "SELECT * FROM `t` WHERE `id` IN (...)");
+    }
+
+    #[test]
+    fn the_same_statement_again_gives_the_same_text() {
+        let mut normaliser = Normaliser::default();
+        assert_eq!(normaliser.shown("SELECT 1"), normaliser.shown("SELECT 1"));
+        assert_eq!(normaliser.shown("SELECT 'a' , 2"), "SELECT ...");
     }
 
     #[test]

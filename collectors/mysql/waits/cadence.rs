@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// A pace of its own, below the ticks': no faster than asked, and slower where a read costs much, so that it never takes
-/// more than a tenth of the time.
+/// more than a fifth of the time.
 #[derive(Clone, Copy, Debug)]
 pub struct Cadence {
     every: Duration,
@@ -31,7 +31,7 @@ impl Cadence {
     /// One read began at `began` and took `cost`.
     pub fn done(&mut self, began: Instant, cost: Duration) {
         self.last = Some(began);
-        self.pause = self.every.max((cost * 10).min(LONGEST_PAUSE));
+        self.pause = self.every.max((cost * 5).min(LONGEST_PAUSE));
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
         cadence.done(start, Duration::from_millis(5));
         assert!(!cadence.due(start + Duration::from_millis(100)));
         assert!(cadence.due(start + Duration::from_millis(150)));
-        cadence.done(start, Duration::from_millis(60));
+        cadence.done(start, Duration::from_millis(120));
         assert!(!cadence.due(start + Duration::from_millis(400)) && cadence.due(start + Duration::from_millis(600)));
         cadence.done(start, Duration::from_secs(5));
         assert!(cadence.due(start + Duration::from_secs(2)));

@@ -1,13 +1,13 @@
 //! Row locks of MariaDB: `INNODB_TRX` and `INNODB_LOCKS`. The latter lists only locks that somebody waits for, so a lock of it
 //! that nobody requested is held: holders come without `INNODB_LOCK_WAITS`, whose rows are pairs. Sessions come from the process
-//! list, which needs PROCESS and tells less without an error if it is missing; INNODB_TRX proves it.
+//! list, which needs PROCESS and tells less without an error if it is missing; `INNODB_TRX` proves it.
 //!
 //! Both InnoDB tables are read one after the other from the same copy: it is renewed only when it was not read for 100 ms.
 //! Of metadata locks the sessions' states tell that somebody waits, and no more.
 
 use super::rows::{float, number};
 use super::{Holder, Holders, Id, Waiter, kind_of_state, state_waits};
-use crate::sql::statement::normalise;
+use crate::sql::statement::Normaliser;
 use crate::sql::{Row, cell};
 use std::collections::{HashMap, HashSet};
 
@@ -39,6 +39,7 @@ pub fn statements_sql(connections: &[Id]) -> String {
 /// Parses [`sessions_sql`]: the sessions, and the waiters for locks above the engine.
 pub fn sessions(rows: &[Row]) -> (HashMap<Id, Holder>, Vec<Waiter>) {
     let (mut sessions, mut waiters) = (HashMap::with_capacity(rows.len()), Vec::new());
+    let mut statements = Normaliser::default();
     for row in rows {
         let Some(id) = number(row, 0) else { continue };
         let idle = cell(row, 1) == Some("Sleep");
@@ -59,7 +60,7 @@ pub fn sessions(rows: &[Row]) -> (HashMap<Id, Holder>, Vec<Waiter>) {
                 kind,
                 lock: format!("{kind} of {id}"),
                 statement_ms: ms,
-                statement: cell(row, 4).map(normalise),
+                statement: cell(row, 4).map(|text| statements.shown(text)),
                 ..Waiter::default()
             });
         }
@@ -76,12 +77,13 @@ pub fn row_waits(
     let connection: HashMap<&str, Id> =
         transactions.iter().filter_map(|row| Some((cell(row, 0)?, number(row, 1).unwrap_or(0)))).collect();
     let by_id: HashMap<&str, &Row> = locks.iter().filter_map(|row| Some((cell(row, 0)?, row))).collect();
+    let mut statements = Normaliser::default();
     let mut requested = HashSet::new();
     let mut waiters = Vec::new();
     let mut running = HashMap::new();
     for row in transactions {
         let id = number(row, 1).unwrap_or(0);
-        let statement = cell(row, 6).map(normalise);
+        let statement = cell(row, 6).map(|text| statements.shown(text));
         if cell(row, 2) != Some("LOCK WAIT") {
             running.extend(statement.map(|statement| (id, statement)));
             continue;

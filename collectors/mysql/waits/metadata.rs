@@ -1,11 +1,11 @@
-//! Locks above the storage engine on MySQL: metadata locks, global locks, table locks, GET_LOCK(). Who waits is told by the
+//! Locks above the storage engine on MySQL: metadata locks, global locks, table locks, `GET_LOCK()`. Who waits is told by the
 //! sessions' states, for what and behind whom by `metadata_locks`, read only while somebody waits (it has no index on its
 //! status). An ALTER that waits makes every later SELECT wait behind it: the root is the reader before it, not the ALTER.
 
-use super::rows::{float, number, picoseconds_to_ms};
+use super::rows::{float, number, picoseconds_to_ms, shown};
 use super::{Holders, Id, Waiter, kind_of_state, state_waits};
 use crate::mysql::session::quoted;
-use crate::sql::statement::normalise;
+use crate::sql::statement::Normaliser;
 use crate::sql::{Row, cell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -38,6 +38,7 @@ const OBJECTS: usize = 20;
 /// Parses [`waiters_sql`]: one waiter a session, the last level of a stored program.
 pub fn waiters(rows: &[Row]) -> Vec<Waiter> {
     let mut found: BTreeMap<Id, Waiter> = BTreeMap::new();
+    let mut statements = Normaliser::default();
     for row in rows {
         let (Some(id), Some(kind)) = (number(row, 0), cell(row, 2).and_then(kind_of_state)) else { continue };
         let waiter = Waiter {
@@ -47,7 +48,7 @@ pub fn waiters(rows: &[Row]) -> Vec<Waiter> {
             lock: format!("{kind} of {id}"),
             begun: cell(row, 3).unwrap_or_default().to_owned(),
             statement_ms: float(row, 4).map(picoseconds_to_ms),
-            statement: cell(row, 5).map(normalise),
+            statement: cell(row, 5).map(|text| shown(text, &mut statements)),
             ..Waiter::default()
         };
         found.insert(id, waiter);
@@ -123,7 +124,7 @@ pub fn granted_sql(objects: &BTreeMap<Object, HashSet<String>>) -> Option<String
 }
 
 /// Parses [`granted_sql`]: the holders of each lock, those that conflict with somebody who waits, and of these the sessions
-/// that took the lock until they give it back (LOCK TABLES, GET_LOCK, FLUSH TABLES WITH READ LOCK).
+/// that took the lock until they give it back (LOCK TABLES, `GET_LOCK`, FLUSH TABLES WITH READ LOCK).
 pub fn granted(rows: &[Row], objects: &BTreeMap<Object, HashSet<String>>) -> (Holders, HashSet<Id>) {
     let (mut holders, mut explicit) = (Holders::new(), HashSet::new());
     let objects: Vec<_> = objects.iter().collect();

@@ -7,7 +7,7 @@
 //! 100 ms, by anybody.
 
 use super::{Holder, Id, Waiter};
-use crate::sql::statement::normalise;
+use crate::sql::statement::Normaliser;
 use crate::sql::{Row, cell};
 use std::collections::HashMap;
 
@@ -35,11 +35,16 @@ pub fn waiters_sql(statements: bool) -> String {
 /// waiters; only granted locks count, for waiters queue behind each other too.
 pub fn holders_sql(threads: &[Id]) -> String {
     format!(
-        "SELECT w.REQUESTING_THREAD_ID, w.BLOCKING_THREAD_ID FROM performance_schema.data_lock_waits w \
+        "SELECT w.REQUESTING_THREAD_ID, w.BLOCKING_THREAD_ID, w.BLOCKING_ENGINE_TRANSACTION_ID FROM performance_schema.data_lock_waits w \
          JOIN performance_schema.data_locks b ON b.ENGINE_LOCK_ID = w.BLOCKING_ENGINE_LOCK_ID AND b.ENGINE = 'INNODB' \
          WHERE w.REQUESTING_THREAD_ID IN ({}) AND b.LOCK_STATUS = 'GRANTED'",
         list(threads)
     )
+}
+
+/// Which of these transactions no session has: prepared (XA), their sessions gone. Their locks still name the dead thread.
+pub fn prepared_sql(transactions: &[Id]) -> String {
+    format!("SELECT trx_id FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id = 0 AND trx_id IN ({})", list(transactions))
 }
 
 /// What these threads do. With `statements`, what they run or ran last.
@@ -67,21 +72,21 @@ pub fn list(ids: &[Id]) -> String {
 /// Parses [`waiters_sql`]. A stored program gives a row for every level of its statements: the last one counts.
 pub fn waiters(rows: &[Row]) -> Vec<Waiter> {
     let mut places: HashMap<String, usize> = HashMap::new();
+    let mut statements = Normaliser::default();
     let mut waiters: Vec<Waiter> = Vec::with_capacity(rows.len());
     for row in rows {
-        let Some(waiter) = waiter(row) else { continue };
-        match places.get(&waiter.session) {
-            Some(&place) => waiters[place] = waiter,
-            None => {
-                places.insert(waiter.session.clone(), waiters.len());
-                waiters.push(waiter);
-            }
+        let Some(waiter) = waiter(row, &mut statements) else { continue };
+        if let Some(&place) = places.get(&waiter.session) {
+            waiters[place] = waiter;
+        } else {
+            places.insert(waiter.session.clone(), waiters.len());
+            waiters.push(waiter);
         }
     }
     waiters
 }
 
-fn waiter(row: &Row) -> Option<Waiter> {
+fn waiter(row: &Row, statements: &mut Normaliser) -> Option<Waiter> {
     let session = cell(row, 0)?.to_owned();
     let lock_id = cell(row, 2).unwrap_or_default();
     let table = cell(row, 9) == Some("TABLE");
@@ -101,7 +106,7 @@ fn waiter(row: &Row) -> Option<Waiter> {
         mode: cell(row, 10).map(str::to_owned),
         since_ms: float(row, 4).map(|micros| micros / 1e3),
         statement_ms: float(row, 12).map(picoseconds_to_ms),
-        statement: cell(row, 13).map(normalise),
+        statement: cell(row, 13).map(|text| shown(text, statements)),
     })
 }
 
@@ -112,6 +117,17 @@ fn place(lock_id: &str, table: bool) -> &str {
     let Some((all, _)) = lock_id.rsplit_once(':') else { return lock_id };
     let start = lock_id.rmatch_indices(':').nth(parts - 1).map(|(at, _)| at + 1);
     start.map_or(all, |start| &all[start.min(all.len())..])
+}
+
+/// A statement without its values. The digest of one that was sent prepared begins with a word that was never in it.
+pub fn shown(statement: &str, statements: &mut Normaliser) -> String {
+    let text = statements.shown(statement);
+    match text.strip_prefix("EXECUTE ") {
+        Some(rest) if rest.starts_with(|c: char| c.is_ascii_alphabetic()) && rest.contains(' ') && !rest.contains(" USING @") => {
+            rest.to_owned()
+        }
+        _ => text,
+    }
 }
 
 /// Performance schema timers.
@@ -129,13 +145,15 @@ pub fn float(row: &Row, at: usize) -> Option<f64> {
     cell(row, at).and_then(|text| text.parse::<f64>().ok()).filter(|value| value.is_finite() && *value >= 0.0)
 }
 
-/// Parses [`holders_sql`]: the thread that was asked about and one that holds. A transaction without a session is 0.
-pub fn holders(rows: &[Row]) -> Vec<(Id, Id)> {
-    rows.iter().filter_map(|row| Some((number(row, 0)?, number(row, 1).unwrap_or(0)))).collect()
+/// Parses [`holders_sql`]: the thread that was asked about, one that holds, and its transaction. A recovered transaction has
+/// no thread: 0.
+pub fn holders(rows: &[Row]) -> Vec<(Id, Id, Option<Id>)> {
+    rows.iter().filter_map(|row| Some((number(row, 0)?, number(row, 1).unwrap_or(0), number(row, 2)))).collect()
 }
 
 /// Parses [`sessions_sql`].
 pub fn sessions(rows: &[Row]) -> HashMap<Id, Holder> {
+    let mut statements = Normaliser::default();
     let holder = |row: &Row| {
         let id = number(row, 0)?;
         let idle = cell(row, 2) == Some("Sleep");
@@ -148,7 +166,7 @@ pub fn sessions(rows: &[Row]) -> HashMap<Id, Holder> {
                 state: Some(state.to_owned()),
                 idle,
                 seconds: float(row, 3).unwrap_or_default(),
-                statement: cell(row, 5).map(normalise),
+                statement: cell(row, 5).map(|text| shown(text, &mut statements)),
             },
         ))
     };
@@ -211,6 +229,14 @@ mod tests {
     }
 
     #[test]
+    fn a_prepared_statement_is_shown_as_it_was_written() {
+        let shown = |text| shown(text, &mut Normaliser::default());
+        assert_eq!(shown("EXECUTE DELETE FROM `t` WHERE `a` = ?"), "DELETE FROM `t` WHERE `a` = ?");
+        assert_eq!(shown("EXECUTE `s` USING @a"), "EXECUTE `s` USING @a");
+        assert_eq!(shown("EXECUTE s USING @a"), "EXECUTE s USING @a");
+    }
+
+    #[test]
     fn the_record_of_a_lock_stands_before_the_address_in_its_id() {
         assert_eq!(place("93825657644040:14:2:5:18:93825809203744", false), "2:5:18");
         assert_eq!(place("139:2:5:18:94", false), "2:5:18");
@@ -220,7 +246,7 @@ mod tests {
 
     #[test]
     fn holders_without_a_session_are_prepared_transactions_and_the_rest_are_told_apart() {
-        assert_eq!(holders(&rows("40\t41\n42\tNULL")), [(40, 41), (42, 0)]);
+        assert_eq!(holders(&rows("40\t41\t9\n42\tNULL\tNULL")), [(40, 41, Some(9)), (42, 0, None)]);
         let found = sessions(&rows(
             "41\t7\tSleep\t3\tthread/sql/one_connection\tSELECT * FROM t WHERE id = 17 FOR UPDATE\n42\tNULL\tNULL\tNULL\tthread/innodb/purge\tNULL",
         ));

@@ -51,6 +51,7 @@ pub async fn roots(
     engine.retain(|lock, _| lock.starts_with("innodb "));
     // The session that has waited longest has the fewest before it. It may have got its lock since: then the one that came
     // last is asked about.
+    let mut transactions: HashMap<Id, Id> = HashMap::new();
     for attempt in 0..2 {
         let open = engine.iter().filter(|(lock, _)| !holders.contains_key(**lock));
         let asked: HashMap<Id, &str> =
@@ -60,10 +61,11 @@ pub async fn roots(
         }
         let threads: Vec<Id> = asked.keys().copied().collect();
         let Some(rows) = ask(session, found, "holders of row locks", &rows::holders_sql(&threads)).await? else { break };
-        for (waiter, holder) in rows::holders(&rows) {
+        for (waiter, holder, transaction) in rows::holders(&rows) {
             if let Some(lock) = asked.get(&waiter) {
                 holders.entry((*lock).to_owned()).or_default().push(holder);
             }
+            transactions.extend(transaction.map(|transaction| (transaction, holder)));
         }
     }
     let waits_for = waits_for(&read.waiters);
@@ -77,6 +79,15 @@ pub async fn roots(
         sessions = rows::sessions(&rows);
     }
     sessions.insert(0, rows::prepared());
+    transactions.retain(|_, thread| threads.contains(thread) && !sessions.contains_key(thread));
+    if !transactions.is_empty() {
+        let asked: Vec<Id> = transactions.keys().copied().collect();
+        for row in ask(session, found, "prepared transactions", &rows::prepared_sql(&asked)).await?.into_iter().flatten() {
+            if let Some(thread) = rows::number(&row, 0).and_then(|transaction| transactions.get(&transaction)) {
+                sessions.insert(*thread, rows::prepared());
+            }
+        }
+    }
     for id in &read.explicit {
         if let Some(holder) = sessions.get_mut(id).filter(|holder| holder.idle) {
             holder.state = Some(metadata::IDLE_EXPLICIT.to_owned());

@@ -1,0 +1,59 @@
+//! `correlate`: reads the sampler's files and a driver's log after the run, and names the gauge that left its resting value
+//! first, at which rate.
+
+pub mod align;
+pub mod bench;
+pub mod blame;
+pub mod caveats;
+pub mod cli;
+pub mod floors;
+pub mod gather;
+pub mod input;
+pub mod judge_run;
+pub mod knee;
+pub mod movers;
+pub mod phases;
+pub mod report;
+pub mod symptoms;
+pub mod verdict;
+
+use crate::{driver, exit};
+use clap::Parser;
+use std::ffi::OsString;
+use std::io::Write;
+
+/// Runs the program with these arguments (the first is its name) and gives its exit code.
+pub fn run<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> u8 {
+    let options = match cli::Options::try_parse_from(args) {
+        Ok(options) => options,
+        Err(why) => {
+            // clap prints help to stdout and errors to stderr; a broken pipe is no error.
+            let _ = why.print();
+            return if why.use_stderr() { exit::USAGE } else { exit::DONE };
+        }
+    };
+    let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr().lock());
+    if options.log.timeline {
+        return match driver::read(&options.driver, &options.log.options(None)) {
+            Ok(timeline) => {
+                let _ = timeline.write(&mut out);
+                exit::DONE
+            }
+            Err(why) => {
+                let _ = writeln!(err, "correlate: {why}");
+                exit::UNUSABLE_INPUT
+            }
+        };
+    }
+    match judge_run::verdict(&options) {
+        Ok(verdict) => {
+            let text = if options.json { report::json::render(&verdict) } else { report::text::render(&verdict) };
+            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            verdict.exit_code()
+        }
+        Err(why) => {
+            let _ = writeln!(err, "correlate: {why}");
+            exit::UNUSABLE_INPUT
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The load on the ticks' bins: from the driver's log, or inferred from a throughput gauge of the outermost target.
+
+use super::gather::{Frame, Gauge};
+use crate::judge::robust::{mean, quantile, smooth};
+use crate::timeline::{ALL, Interval, Offered, Timeline};
+use collectors::api::{Class, Kind, Layer};
+
+/// Where a number comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Basis {
+    /// Somebody counted it.
+    Measured,
+    /// It follows from something else.
+    Inferred,
+}
+
+/// What ran against the targets, one value per bin; NaN where it is not known.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// The rate that should have been sent, per second; where nobody knows, what was sent or completed.
+    pub offered: Vec<f64>,
+    /// Completed, whatever the outcome, per second (3-s mean, shorter in short runs).
+    pub completed: Vec<f64>,
+    /// Ended well, per second.
+    pub ok: Vec<f64>,
+    /// Median latency.
+    pub p50_ms: Vec<f64>,
+    /// 95th percentile.
+    pub p95_ms: Vec<f64>,
+    /// 99th percentile.
+    pub p99_ms: Vec<f64>,
+    /// Whether the driver counted it.
+    pub basis: Basis,
+    /// The throughput gauge it was inferred from.
+    pub from: Option<String>,
+    /// Where the offered rate comes from.
+    pub kind: Offered,
+}
+
+/// Over how many seconds the completed rate is averaged.
+fn window_s(frame: &Frame) -> f64 {
+    (frame.bins as f64 * frame.step_s / 60.0).clamp(1.0, 3.0)
+}
+
+/// Spreads an amount per interval over the bins it covers: amounts per second.
+pub fn spread<'a>(
+    frame: &Frame,
+    intervals: impl Iterator<Item = &'a Interval>,
+    amount: impl Fn(&Interval) -> Option<f64>,
+) -> Vec<f64> {
+    let (mut sums, mut seconds) = (vec![0.0; frame.bins], vec![0.0; frame.bins]);
+    for interval in intervals {
+        let Some(amount) = amount(interval) else { continue };
+        for (bin, covered) in cover(frame, interval) {
+            sums[bin] += amount * covered / (interval.dur_ms.max(1.0) / 1e3);
+            seconds[bin] += covered;
+        }
+    }
+    // A bin that the log covers in part is taken for what was covered.
+    sums.iter().zip(&seconds).map(|(sum, seconds)| if *seconds > 0.0 { sum / seconds } else { f64::NAN }).collect()
+}
+
+/// A value of each interval on the bins it covers, the covered seconds as weights.
+pub fn hold<'a>(
+    frame: &Frame,
+    intervals: impl Iterator<Item = &'a Interval>,
+    value: impl Fn(&Interval) -> Option<f64>,
+) -> Vec<f64> {
+    let (mut sums, mut seconds) = (vec![0.0; frame.bins], vec![0.0; frame.bins]);
+    for interval in intervals {
+        let Some(value) = value(interval) else { continue };
+        for (bin, covered) in cover(frame, interval) {
+            sums[bin] += value * covered;
+            seconds[bin] += covered;
+        }
+    }
+    sums.iter().zip(&seconds).map(|(sum, seconds)| if *seconds > 0.0 { sum / seconds } else { f64::NAN }).collect()
+}
+
+/// The bins of an interval and how many seconds of each it covers.
+fn cover<'a>(frame: &'a Frame, interval: &Interval) -> impl Iterator<Item = (usize, f64)> + 'a {
+    let edge = frame.start_ms / 1e3 - frame.step_s / 2.0;
+    let (from, to) = (interval.unix_ms as f64 / 1e3 - edge, (interval.unix_ms as f64 + interval.dur_ms.max(1.0)) / 1e3 - edge);
+    let step = frame.step_s;
+    let first = (from / step).floor().max(0.0) as usize;
+    let last = ((to / step).ceil().max(0.0) as usize).min(frame.bins);
+    (first..last).filter_map(move |bin| {
+        let covered = to.min((bin + 1) as f64 * step) - from.max(bin as f64 * step);
+        (covered > 1e-9).then_some((bin, covered))
+    })
+}
+
+impl Load {
+    /// From a driver's log; `None` where it has nothing at the time of the ticks.
+    pub fn from_driver(frame: &Frame, timeline: &Timeline) -> Option<Self> {
+        let all = || timeline.all();
+        let width = frame.bins_of(window_s(frame), 1);
+        let ended = |i: &Interval| match (i.ok, i.failed, i.refused) {
+            (None, None, None) => i.started,
+            (ok, failed, refused) => Some(ok.unwrap_or(0.0) + failed.unwrap_or(0.0) + refused.unwrap_or(0.0)),
+        };
+        let completed = smooth(&spread(frame, all(), ended), width);
+        if completed.iter().filter(|x| x.is_finite()).count() < 5 {
+            return None;
+        }
+        let planned = spread(frame, all(), |i| i.offered);
+        let sent = spread(frame, all(), |i| i.started.or_else(|| ended(i)));
+        let known = planned.iter().filter(|x| x.is_finite()).count() * 2 > completed.iter().filter(|x| x.is_finite()).count();
+        let offered = if known { planned } else { smooth(&sent, width) };
+        Some(Self {
+            offered,
+            completed,
+            ok: spread(frame, all(), |i| i.ok.or(i.started)),
+            p50_ms: hold(frame, all(), |i| i.p50_ms.or_else(|| i.hist.as_ref().and_then(|hist| hist.quantile_ms(0.5)))),
+            p95_ms: hold(frame, all(), |i| i.p95_ms.or_else(|| i.hist.as_ref().and_then(|hist| hist.quantile_ms(0.95)))),
+            p99_ms: hold(frame, all(), |i| i.p99_ms.or_else(|| i.hist.as_ref().and_then(|hist| hist.quantile_ms(0.99)))),
+            basis: Basis::Measured,
+            from: None,
+            kind: if known { timeline.driver.offered } else { Offered::Achieved },
+        })
+    }
+
+    /// Requests that were served, per second: completed ones, but of those that failed only as many as the system has shown
+    /// that it can serve. A refusal at the door waits nowhere, and must not thin out the waits of the others.
+    pub fn served(&self) -> Vec<f64> {
+        let mut best = 0.0_f64;
+        self.completed
+            .iter()
+            .zip(&smooth(&self.ok, 5))
+            .map(|(completed, ok)| {
+                best = best.max(if ok.is_finite() { *ok } else { 0.0 });
+                completed.min(best.max(completed / 4.0))
+            })
+            .collect()
+    }
+
+    /// From the throughput gauge of the outermost target; `None` where no gauge can stand for the load.
+    pub fn inferred(frame: &Frame) -> Option<Self> {
+        let gauge = frame.gauges.iter().filter_map(|gauge| fitness(frame, gauge).map(|fit| (fit, gauge)));
+        let (_, gauge) = gauge.min_by(|a, b| a.0.cmp(&b.0))?;
+        let completed = smooth(&gauge.values, frame.bins_of(window_s(frame), 1));
+        let nothing = vec![f64::NAN; frame.bins];
+        Some(Self {
+            offered: smooth(&gauge.values, frame.bins_of(3.0 * window_s(frame), 3)),
+            ok: completed.clone(),
+            completed,
+            p50_ms: nothing.clone(),
+            p95_ms: nothing.clone(),
+            p99_ms: nothing,
+            basis: Basis::Inferred,
+            from: Some(gauge.name.clone()),
+            kind: Offered::Unknown,
+        })
+    }
+}
+
+/// How well a throughput gauge stands for completed requests: smaller is better.
+fn fitness(frame: &Frame, gauge: &Gauge) -> Option<(usize, usize, usize)> {
+    let rate = gauge.meaning.kind != Kind::Gauge && gauge.class == Some(Class::Throughput);
+    let counts = gauge.meaning.unit.is_empty() || gauge.meaning.unit == "count";
+    let moves = {
+        let (low, high) = (quantile(gauge.values.iter().copied(), 0.05), quantile(gauge.values.iter().copied(), 0.95));
+        high > 0.5 && high > 1.2 * low
+    };
+    let missing = gauge.values.iter().filter(|value| !value.is_finite()).count();
+    if !rate || !counts || !moves || 2 * missing > frame.bins || mean(gauge.values.iter().copied()) < 0.2 {
+        return None;
+    }
+    let name = gauge.name.rsplit('.').next().unwrap_or(&gauge.name);
+    let words: [&[&str]; 4] = [
+        &["requests", "accesses", "rps", "hits_", "accepted_conn"],
+        &["transactions", "commit", "questions", "queries", "statements", "xact"],
+        &["commands", "ops", "cmd", "get"],
+        &["accepts", "connections", "handled"],
+    ];
+    let spoken = words.iter().position(|group| group.iter().any(|word| name.contains(word)))?;
+    let layer = match gauge.meaning.layer {
+        Some(Layer::Accept | Layer::Worker) => 0,
+        Some(Layer::App) => 1,
+        None => 2,
+        Some(Layer::Pool) => 3,
+        Some(Layer::Server) => 4,
+        Some(Layer::Lock | Layer::Disk | Layer::Host) => 5,
+    };
+    // An amount of this tick needs no difference and has no reset.
+    Some((layer, spoken, usize::from(gauge.meaning.kind == Kind::Counter)))
+}
+
+/// The steps of a driver's log, in order of appearance, without the one for all together.
+pub fn steps(timeline: &Timeline) -> Vec<String> {
+    let mut steps: Vec<String> = Vec::new();
+    for interval in &timeline.intervals {
+        if interval.step != ALL && !steps.contains(&interval.step) {
+            steps.push(interval.step.clone());
+        }
+    }
+    steps
+}

@@ -1,0 +1,124 @@
+//! The order of the movers, ties, and what the waits file says.
+//!
+//! **Question.** Of all that moved, what was first, and what exactly waited there? **Method.** Movers are ordered by onset.
+//! Those whose intervals overlap the first one's are tied with it; among tied ones the waits file decides where it speaks,
+//! else the innermost holder leads: who waits for a lock inside a connection inside a worker makes all three wait. Waiters
+//! are counted, one a row and read, never pairs of waiter and blocker. **How it fails.** Two independent resources that give
+//! way within the same few seconds cannot be told apart by their times; the report says that they are tied.
+
+use super::movers::{Evidence, Move};
+use super::verdict::WaitShare;
+use crate::correlate::gather::Frame;
+use crate::waits::{WaitRow, Waits};
+use collectors::api::Layer;
+use std::collections::HashMap;
+
+/// The movers in their order, and what decided it.
+#[derive(Clone, Debug, Default)]
+pub struct Order {
+    /// First to last.
+    pub movers: Vec<Move>,
+    /// How many of them, from the second on, are tied with the first.
+    pub tied: usize,
+    /// What decided among the tied ones, where something did.
+    pub decided_by: Option<String>,
+}
+
+/// Orders the movers; `waits` is who waited for whom from around the first onset on.
+pub fn order(frame: &Frame, mut movers: Vec<Move>, waits: &[WaitShare]) -> Order {
+    // A ceiling speaks only where no waiting does.
+    if movers.iter().any(|moved| moved.evidence != Evidence::Ceiling) {
+        movers.retain(|moved| moved.evidence != Evidence::Ceiling);
+    }
+    movers.sort_by_key(|moved| (moved.onset.at, moved.onset.low));
+    let Some(earliest) = movers.first().cloned() else { return Order::default() };
+    let led = by_waits(frame, &movers, &earliest, waits)
+        .map(|at| (at, "the waits file"))
+        .or_else(|| innermost(frame, &movers, &earliest).map(|at| (at, "the innermost of them holds the others")));
+    let decided_by = led.map(|(at, why)| {
+        movers[..=at].rotate_right(1);
+        why.to_owned()
+    });
+    let first = movers.remove(0);
+    let (near, far): (Vec<Move>, Vec<Move>) = movers.into_iter().partition(|moved| tied(moved, &first) || tied(&first, moved));
+    let count = near.len();
+    Order { movers: std::iter::once(first).chain(near).chain(far).collect(), tied: count, decided_by }
+}
+
+/// A lock's gauge of a target whose sessions are seen waiting for each other, tied with the earliest.
+fn by_waits(frame: &Frame, movers: &[Move], earliest: &Move, waits: &[WaitShare]) -> Option<usize> {
+    let spoken = |moved: &Move| {
+        let gauge = &frame.gauges[moved.gauge];
+        gauge.meaning.layer == Some(Layer::Lock) && waits.iter().any(|wait| wait.target == gauge.target)
+    };
+    let at = movers.iter().position(|moved| tied(moved, earliest) && spoken(moved))?;
+    (at > 0).then_some(at)
+}
+
+/// The innermost of those tied with the earliest, where it is further in than that. What all share stands outside the order.
+fn innermost(frame: &Frame, movers: &[Move], earliest: &Move) -> Option<usize> {
+    let layer = |moved: &Move| frame.gauges[moved.gauge].meaning.layer.filter(|layer| *layer != Layer::Host);
+    let outer = layer(earliest)?;
+    let inner = movers
+        .iter()
+        .enumerate()
+        .filter(|(_, moved)| moved.evidence == Evidence::Waits && tied(moved, earliest))
+        .filter_map(|(n, moved)| Some((layer(moved)?, n)))
+        .filter(|(layer, _)| *layer > outer)
+        .max_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+    inner.map(|(_, at)| at)
+}
+
+/// Whether the order of a later mover against an earlier one is in doubt: each one's likeliest onset is inside the other's
+/// interval.
+fn tied(later: &Move, earlier: &Move) -> bool {
+    later.onset.low <= earlier.onset.at && later.onset.at <= earlier.onset.high && earlier.onset.low <= later.onset.at
+}
+
+/// What the waiters of `rows` waited for, by share, largest first.
+pub fn shares(waits: &Waits, from_ms: f64, to_ms: f64) -> Vec<WaitShare> {
+    type Place<'a> = (&'a str, &'a str, Option<&'a str>, Option<&'a str>, Option<&'a str>);
+    let mut places: HashMap<Place, (u64, HashMap<&str, u64>)> = HashMap::new();
+    let mut all = 0;
+    let within = |row: &&WaitRow| (from_ms..=to_ms).contains(&(row.unix_ms as f64));
+    for row in waits.rows.iter().filter(within) {
+        let place = (&*row.target, &*row.kind, row.object.as_deref(), row.index.as_deref(), row.row.as_deref());
+        let (count, states) = places.entry(place).or_default();
+        *count += row.count;
+        all += row.count;
+        if let Some(state) = &row.blocker_state {
+            *states.entry(state).or_default() += row.count;
+        }
+    }
+    let mut shares: Vec<WaitShare> = places
+        .into_iter()
+        .map(|((target, kind, object, index, row), (waiters, states))| WaitShare {
+            target: target.to_owned(),
+            kind: kind.to_owned(),
+            object: object.map(str::to_owned),
+            index: index.map(str::to_owned),
+            row: row.map(str::to_owned),
+            waiters,
+            share: waiters as f64 / all as f64,
+            blocker_state: states
+                .into_iter()
+                .max_by(|a, b| a.1.cmp(&b.1).then(b.0.cmp(a.0)))
+                .filter(|(_, count)| 2 * count >= waiters)
+                .map(|(state, _)| state.to_owned()),
+        })
+        .collect();
+    shares.sort_by(|a, b| {
+        b.waiters.cmp(&a.waiters).then_with(|| (&a.target, &a.object, &a.row).cmp(&(&b.target, &b.object, &b.row)))
+    });
+    shares
+}
+
+/// The name of what was waited for: `mysql row lock shop.slot PRIMARY 17`.
+pub fn resource(wait: &WaitShare) -> String {
+    let mut name = format!("{} {} lock", wait.target, wait.kind);
+    for part in [&wait.object, &wait.index, &wait.row].into_iter().flatten() {
+        name.push(' ');
+        name.push_str(part);
+    }
+    name
+}

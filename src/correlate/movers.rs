@@ -1,0 +1,187 @@
+//! Every gauge against its own rest: who left it and stayed away, who left and came back, who was not to be judged.
+//!
+//! **Question.** Which gauges say that requests wait, beyond what the load explains? **Method.** Each gauge's signal in the
+//! common currency ([`crate::judge::currency`]) against its expected response ([`crate::judge::rest`]) and the floor of what
+//! is material; then [`crate::judge::depart`] and [`crate::judge::onset`]. A queue that says that requests wait for longer
+//! than any of them took, while hardly any fails, holds work that no request waits for; it is judged by a floor of its own.
+//! A target that stops answering is a mover of its own. A ceiling (95 % of a capacity) counts only for a resource whose
+//! waiting nobody watched. **How it fails.** Where the first mover has no gauge, the first of its consequences that has one
+//! is named: only what is watched can be named.
+
+use super::bench::{Bench, CEILING, OFF_PATH_MS, Trace, can_be_first};
+use super::gather::Gauge;
+use crate::judge::currency::Measure;
+use crate::judge::depart::{self, Excess, Path};
+use crate::judge::onset::{self, Dated};
+use crate::judge::robust::{median, quantile};
+use crate::ticks::Lag;
+use collectors::api::Class;
+
+/// A gauge that moved, in bins.
+#[derive(Clone, Debug)]
+pub struct Move {
+    /// Which gauge of the frame.
+    pub gauge: usize,
+    /// When.
+    pub onset: Dated,
+    /// Where it was certain.
+    pub alarm: usize,
+    /// Its readings at rest: median, 5th and 95th percentile.
+    pub resting: (f64, f64, f64),
+    /// What kind of evidence it is.
+    pub evidence: Evidence,
+}
+
+/// What kind of evidence a mover is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// Waiting, events, an age, a ratio.
+    Waits,
+    /// Waiting of work that no request waits for.
+    OffPath,
+    /// The target stopped answering.
+    Silence,
+    /// A capacity used up, its waiting unwatched.
+    Ceiling,
+}
+
+/// What became of one gauge.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// It left and stayed away.
+    Moved(Box<Move>),
+    /// It left and came back: bins of the highest excursion.
+    Healed(usize, usize),
+    /// It stayed.
+    Rested,
+    /// It could not be judged.
+    NotJudged(String),
+    /// It is evidence, a denominator, or nothing that can be first.
+    Evidence,
+}
+
+/// Judges every gauge of the frame.
+pub fn judge(bench: &Bench) -> Vec<Outcome> {
+    (0..bench.frame.gauges.len()).map(|n| outcome(bench, n)).collect()
+}
+
+fn outcome(bench: &Bench, n: usize) -> Outcome {
+    let gauge = &bench.frame.gauges[n];
+    let Some(class) = gauge.class else {
+        return if gauge.name == format!("{}.up", gauge.target) { silence(bench, n, gauge) } else { Outcome::Evidence };
+    };
+    if is_driver(bench, gauge) {
+        return Outcome::Evidence;
+    }
+    if class == Class::Utilisation && !waiting_is_watched(bench, gauge) {
+        return ceiling(bench, n, gauge);
+    }
+    if !can_be_first(class) {
+        return Outcome::Evidence;
+    }
+    match bench.trace(gauge, class, bench.floors.wait_ms) {
+        Err(why) => Outcome::NotJudged(why),
+        Ok(trace) => match follow(bench, n, &trace, Evidence::Waits) {
+            Outcome::Moved(moved) if off_path(bench, &trace, moved.alarm) => match bench.trace(gauge, class, OFF_PATH_MS) {
+                Ok(trace) => match follow(bench, n, &trace, Evidence::OffPath) {
+                    // Nobody feels when it begins: the first that was added to it is as early as it can have been.
+                    Outcome::Moved(mut late) => {
+                        late.onset.low = late.onset.low.min(moved.onset.at);
+                        Outcome::Moved(late)
+                    }
+                    outcome => outcome,
+                },
+                Err(why) => Outcome::NotJudged(why),
+            },
+            outcome => outcome,
+        },
+    }
+}
+
+/// A machine that runs the driver cannot be what gave way.
+fn is_driver(bench: &Bench, gauge: &Gauge) -> bool {
+    bench.frame.targets.iter().any(|target| target.instance == gauge.target && super::caveats::is_driver(target))
+}
+
+fn waiting_is_watched(bench: &Bench, gauge: &Gauge) -> bool {
+    bench.frame.gauges.iter().any(|other| {
+        other.class.is_some_and(can_be_first)
+            && other.target == gauge.target
+            && (other.meaning.resource == gauge.meaning.resource
+                || (other.meaning.layer.is_some() && other.meaning.layer == gauge.meaning.layer))
+    })
+}
+
+/// Whether the waiting that a trace tells is longer than the requests themselves took, while hardly any failed.
+fn off_path(bench: &Bench, trace: &Trace, alarm: usize) -> bool {
+    if trace.measure != Measure::MsPerRequest {
+        return false;
+    }
+    let bins = || alarm..bench.phases.range.1;
+    let told = median(bins().map(|bin| trace.excess[bin]));
+    let took = median(bins().map(|bin| bench.load.p95_ms[bin]));
+    let served = median(bins().map(|bin| bench.load.ok[bin] / bench.load.completed[bin]));
+    told > 2.0 * took && served > 0.95
+}
+
+fn ceiling(bench: &Bench, n: usize, gauge: &Gauge) -> Outcome {
+    let Ok(signal) = bench.signal(gauge, Class::Utilisation) else { return Outcome::Evidence };
+    // Over half of this floor is over the ceiling.
+    let over: Vec<f64> = signal.values.iter().map(|share| share - (2.0 * CEILING - 1.0)).collect();
+    let trace = flat(signal.measure, signal.values, over, 1.0 - CEILING, 2.0 * (1.0 - CEILING));
+    match follow(bench, n, &trace, Evidence::Ceiling) {
+        Outcome::Moved(moved) => Outcome::Moved(moved),
+        _ => Outcome::Evidence,
+    }
+}
+
+fn silence(bench: &Bench, n: usize, gauge: &Gauge) -> Outcome {
+    if !(0..bench.phases.range.1).any(|bin| gauge.values[bin] > 0.5) {
+        return Outcome::NotJudged("it never answered".to_owned());
+    }
+    let silent: Vec<f64> = gauge.values.iter().map(|up| 1.0 - up).collect();
+    follow(bench, n, &flat(Measure::Share, gauge.values.clone(), silent, 0.25, 1.0), Evidence::Silence)
+}
+
+/// A trace whose expected value, scale and floor never change.
+fn flat(measure: Measure, signal: Vec<f64>, over: Vec<f64>, scale: f64, floor: f64) -> Trace {
+    let bins = signal.len();
+    Trace {
+        measure,
+        signal,
+        expected: vec![0.0; bins],
+        excess: over.clone(),
+        added: over,
+        floor: vec![floor; bins],
+        scale: vec![scale; bins],
+    }
+}
+
+/// The test's path over a trace.
+pub fn path(bench: &Bench, trace: &Trace) -> Path {
+    let (load, range) = (&bench.phases.axis, bench.phases.range);
+    let excess = Excess { values: &trace.excess, scale: &trace.scale, floor: &trace.floor, load, range };
+    depart::follow(&excess, bench.windows)
+}
+
+fn follow(bench: &Bench, n: usize, trace: &Trace, evidence: Evidence) -> Outcome {
+    let (frame, phases) = (bench.frame, bench.phases);
+    let path = path(bench, trace);
+    let Some(found) = path.departure else {
+        let highest = path.excursions.iter().max_by(|a, b| a.peak.total_cmp(&b.peak));
+        return highest.map_or(Outcome::Rested, |excursion| Outcome::Healed(excursion.start, excursion.end));
+    };
+    let until = (found.alarm + 4 * bench.windows.last).min(phases.range.1);
+    let width = if evidence == Evidence::Silence { 1 } else { bench.dating };
+    // A tenth of a second of age is a first sign; the floor of ages is a whole one.
+    let first_sign = if trace.measure == Measure::Seconds { 0.1 } else { onset::FIRST_SIGN };
+    let mut onset = onset::date(&trace.added, &trace.floor, first_sign, (phases.range.0, until), width);
+    let gauge = &frame.gauges[n];
+    // A refreshed gauge tells of something that began up to a period earlier.
+    if let Lag::Refreshed(seconds) = gauge.meaning.lag {
+        onset.low = onset.low.saturating_sub(frame.bins_of(seconds, 1)).max(phases.range.0);
+    }
+    let raw = || phases.low_bins().chain((0..frame.bins).filter(|bin| phases.before[*bin])).map(|bin| gauge.values[bin]);
+    let resting = (median(raw()), quantile(raw(), 0.05), quantile(raw(), 0.95));
+    Outcome::Moved(Box::new(Move { gauge: n, onset, alarm: found.alarm, resting, evidence }))
+}

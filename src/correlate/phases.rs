@@ -1,0 +1,179 @@
+//! The parts of a run, from its load: before the load, low load, climb, plateau, spike, cool-down.
+//!
+//! **Question.** Where is the rest that everything is compared with, and up to where is it judged? **Method.** The low-load
+//! part runs from the load's start, its warm-up left out, to a quarter of the way up; what is judged ends where the load is
+//! last near its top. A jump to a short part far above the rest is a spike. Every window is a share of the loaded time with a
+//! ceiling in seconds, so that a run of forty seconds is judged like one of four hours. **How it fails.** A run that begins
+//! at its full load has no low-load part: then the stretch before the load is the only rest.
+
+use super::align::{Basis, Load};
+use super::gather::Frame;
+use crate::judge::robust::{median, quantile, smooth};
+use crate::timeline::Offered;
+
+/// A part of the run, for the report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// rest, warm-up, low load, climb, plateau, spike, cool-down.
+    pub name: &'static str,
+    /// The first bin, and the one behind the last.
+    pub bins: (usize, usize),
+}
+
+/// The parts of a run.
+#[derive(Clone, Debug)]
+pub struct Phases {
+    /// Bins in which load ran.
+    pub loaded: Vec<bool>,
+    /// Bins before the load, the first two left out.
+    pub before: Vec<bool>,
+    /// Bins of low load, the warm-up left out.
+    pub low: Vec<bool>,
+    /// What is judged.
+    pub range: (usize, usize),
+    /// The load's axis: the offered rate, smoothed; where only completions are known, the highest so far.
+    pub axis: Vec<f64>,
+    /// The highest load that lasted.
+    pub top: f64,
+    /// The lowest load of the loaded part.
+    pub bottom: f64,
+    /// In order.
+    pub parts: Vec<Part>,
+}
+
+impl Phases {
+    /// From the load. `None` where no load is seen at all.
+    pub fn of(frame: &Frame, load: &Load) -> Option<Self> {
+        let n = frame.bins;
+        let smoothed = smooth(&load.offered, frame.bins_of(3.0_f64.min(n as f64 * frame.step_s / 60.0), 1));
+        let top = smoothed.iter().copied().filter(|x| x.is_finite()).fold(0.0, f64::max);
+        if top <= 0.0 {
+            return None;
+        }
+        let loaded: Vec<bool> = smoothed.iter().map(|x| *x > 0.02 * top).collect();
+        let first = loaded.iter().position(|on| *on)?;
+        let last = loaded.iter().rposition(|on| *on)? + 1;
+        let axis = axis(&smoothed, load, top);
+        let end = (first..last).rev().find(|bin| axis[*bin] >= 0.9 * top).map_or(last, |bin| bin + 1);
+
+        // A short spike far above the rest is no part of the way up.
+        let steady = steady_top(&axis, first, end, top);
+        let start = median(axis[first..(first + (last - first).div_ceil(20)).min(last)].iter().copied());
+        let bottom = start.min(top);
+        let quarter = bottom + 0.25 * (steady - bottom);
+        let lead = frame.bins_of(((last - first) as f64 * frame.step_s / 40.0).min(3.0), 3);
+        let low_end = leaves(&axis[..end], first, quarter, lead);
+        let flat = bottom > 0.7 * top;
+        let low_end = if flat { first } else { low_end };
+        let warm = (((last - first) as f64 * frame.step_s / 15.0).min(15.0) / frame.step_s) as usize;
+        let warm = warm.min((low_end - first) / 3);
+        let low = (0..n).map(|bin| (first + warm..low_end).contains(&bin) && loaded[bin]).collect();
+        let skip = usize::from(first > 4) * 2;
+        let before = (0..n).map(|bin| (skip..first).contains(&bin)).collect();
+
+        let parts = parts(&axis, top, &[0, first, first + warm, low_end, end, last, n], frame);
+        Some(Self { loaded, before, low, range: (first + warm, end), axis, top, bottom, parts })
+    }
+
+    /// The bins of the low-load part.
+    pub fn low_bins(&self) -> impl Iterator<Item = usize> + '_ {
+        self.low.iter().enumerate().filter(|(_, low)| **low).map(|(bin, _)| bin)
+    }
+
+    /// The low-load bins of the lowest load: the flat start, or the first third of the way to a quarter.
+    pub fn lowest_bins(&self, frame: &Frame) -> impl Iterator<Item = usize> + '_ {
+        let limit = self.bottom + 0.08 * (self.top - self.bottom);
+        let flat: Vec<usize> = self.low_bins().filter(|bin| self.axis[*bin] <= limit).collect();
+        let enough = flat.len() >= 5 && flat.len() as f64 * frame.step_s >= 1.0;
+        let chosen: Vec<usize> = if enough { flat } else { self.low_bins().collect() };
+        chosen.into_iter()
+    }
+
+    /// Whether there was a climb from a low load at all.
+    pub fn climbs(&self) -> bool {
+        self.low.iter().any(|low| *low)
+    }
+}
+
+/// The first bin from which the load stays over a level for `lead` bins; the end where it never does. One bin alone proves
+/// nothing: where visitors come at random, three in the first tenth of a second are a rate of 30 a second.
+fn leaves(axis: &[f64], first: usize, level: f64, lead: usize) -> usize {
+    let stays = |bin: &usize| axis[*bin..(*bin + lead).min(axis.len())].iter().all(|x| *x > level);
+    (first..axis.len()).find(stays).unwrap_or(axis.len())
+}
+
+fn axis(smoothed: &[f64], load: &Load, top: f64) -> Vec<f64> {
+    if load.basis == Basis::Measured && !matches!(load.kind, Offered::Achieved | Offered::Unknown) {
+        return smoothed.to_vec();
+    }
+    // Completions fall where the load does not; as long as the run goes on, the highest so far is a lower bound of it.
+    let until = smoothed.iter().rposition(|x| *x >= 0.6 * top).unwrap_or(0);
+    let mut highest = f64::NAN;
+    smoothed
+        .iter()
+        .enumerate()
+        .map(|(bin, x)| {
+            if bin > until {
+                return *x;
+            }
+            highest = if highest.is_nan() { *x } else { highest.max(*x) };
+            highest
+        })
+        .collect()
+}
+
+/// The load that is reached or passed for a tenth of the loaded time.
+fn steady_top(axis: &[f64], first: usize, end: usize, top: f64) -> f64 {
+    let high = quantile(axis[first..end].iter().copied(), 0.9);
+    if high.is_finite() { high.min(top) } else { top }
+}
+
+fn parts(axis: &[f64], top: f64, edges: &[usize; 7], frame: &Frame) -> Vec<Part> {
+    let [start, first, warm, low_end, end, last, n] = *edges;
+    let high: Vec<usize> = (low_end..end).filter(|bin| axis[*bin] >= 0.87 * top).collect();
+    let spike_from = high.first().copied().unwrap_or(end);
+    let lead = frame.bins_of(3.0, 2);
+    let jumped = spike_from >= low_end + lead && axis[spike_from - lead] < 0.85 * axis[(spike_from + lead).min(end - 1)];
+    let short = high.len() * 100 < (last - first) * 15;
+    let spike = jumped && short && high.last().is_some_and(|bin| bin - spike_from + 1 == high.len());
+    let body = if spike { spike_from } else { end };
+    let body_top = axis[low_end..body.saturating_sub(if spike { lead } else { 0 }).max(low_end)]
+        .iter()
+        .copied()
+        .filter(|x| x.is_finite())
+        .fold(0.0, f64::max);
+    let plateau = (low_end..body).find(|bin| axis[*bin] >= 0.98 * body_top).unwrap_or(body);
+    [
+        ("rest", start, first),
+        ("warm-up", first, warm),
+        ("low load", warm, low_end),
+        ("climb", low_end, plateau),
+        ("plateau", plateau, body),
+        ("spike", body, end),
+        ("cool-down", end, n),
+    ]
+    .into_iter()
+    .filter(|(_, from, to)| to > from)
+    .map(|(name, from, to)| Part { name, bins: (from, to) })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_in_the_first_bins_of_a_low_load_is_not_the_climb() {
+        let mut axis = vec![f64::NAN, 30.0, 24.0];
+        axis.extend([5.0; 40]);
+        axis.extend((0..50).map(f64::from));
+        // 21 is passed at the 22nd bin of the climb.
+        assert_eq!(leaves(&axis, 1, 21.0, 5), 43 + 22);
+        assert_eq!(leaves(&axis, 1, 60.0, 5), axis.len());
+    }
+
+    #[test]
+    fn a_climb_that_ends_before_the_lead_is_one() {
+        assert_eq!(leaves(&[1.0, 1.0, 9.0, 9.0], 0, 5.0, 5), 2);
+    }
+}

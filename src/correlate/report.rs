@@ -1,0 +1,4 @@
+//! One file an output. A report sees the verdict and nothing else.
+
+pub mod json;
+pub mod text;

@@ -1,0 +1,263 @@
+//! The report for people: one line a part, each saying whether it was measured or inferred. Never more digits than the
+//! interval has.
+
+use super::super::align::Basis;
+use super::super::verdict::{Answer, Between, Mover, Onset, Symptom, Verdict};
+use std::collections::BTreeSet;
+
+/// The report, with an empty line before and after it.
+pub fn render(verdict: &Verdict) -> String {
+    let mut page = Page::default();
+    let basis = if verdict.run.rate_from.is_some() { Basis::Inferred } else { Basis::Measured };
+    if verdict.verdict == Answer::Inconclusive {
+        let why = verdict.caveats.iter().find(|caveat| caveat.can_change_name).map_or("", |caveat| &*caveat.text);
+        page.line("Inconclusive", why.to_owned(), None);
+    }
+    match &verdict.first {
+        Some(first) => moved(&mut page, verdict, first, basis),
+        None => nothing_moved(&mut page, verdict, basis),
+    }
+    for symptom in verdict.symptoms.iter().flatten().take(4) {
+        page.line("Felt at", felt(symptom), Some(Basis::Measured));
+    }
+    if let Some(knee) = verdict.knee {
+        let between = Between { value: knee.rate_per_s, low: knee.low, high: knee.high };
+        let (value, low, high) = rounded(between);
+        page.line("Knee", format!("{value} req/s  ({low} to {high})"), Some(knee.basis));
+    }
+    rest(&mut page, verdict);
+    for caveat in verdict.caveats.iter().filter(|caveat| caveat.code != "not_told") {
+        page.line("Caveat", format!("{} ({}): {}", caveat.text, caveat.code, caveat.todo), None);
+    }
+    page.print()
+}
+
+fn moved(page: &mut Page, verdict: &Verdict, first: &Mover, rate_basis: Basis) {
+    let basis = if first.basis == Basis::Inferred { Basis::Inferred } else { rate_basis };
+    let guessed = if first.class_guessed { format!("; class guessed: {}", first.class) } else { String::new() };
+    page.line(
+        "First to move",
+        format!(
+            "{}  left {} at {} req/s  ({}; t+{:.0} s{guessed})",
+            first.gauge,
+            number(first.resting.value),
+            rounded(first.rate_per_s).0,
+            between(first.rate_per_s),
+            first.onset.elapsed_s
+        ),
+        Some(basis),
+    );
+    if first.resource != first.gauge {
+        page.line("Resource", first.resource.clone(), None);
+    }
+    if let Some(waits) = verdict.waits.as_ref().filter(|waits| !waits.is_empty()) {
+        let all: f64 = waits.iter().map(|wait| wait.waiters as f64).sum();
+        let top = &waits[0];
+        let place: Vec<String> = [
+            top.object.clone(),
+            top.index.clone(),
+            top.row.as_ref().map(|row| format!("{} {row}", if top.kind == "row" { "row" } else { &top.kind })),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let place = if place.is_empty() { format!("a {} lock", top.kind) } else { place.join(", ") };
+        let held = top.blocker_state.as_ref().map_or(String::new(), |state| format!("; held by a session {state}"));
+        page.line(
+            "Where",
+            format!("{:.0} % of {} waiters: {place}{held}", 100.0 * top.share, thousands(all)),
+            Some(Basis::Measured),
+        );
+    }
+    let tied: BTreeSet<&str> = first.tied_with.iter().map(String::as_str).collect();
+    if !tied.is_empty() {
+        let decided = match &first.decided_by {
+            Some(what) => format!("; {what} decided"),
+            None => "; the times alone do not tell their order".to_owned(),
+        };
+        page.line("Tied with it", format!("{}{decided}", first.tied_with.join(", ")), None);
+    }
+    let later: Vec<&Mover> = verdict.movers.iter().skip(1).filter(|mover| !tied.contains(&*mover.gauge)).collect();
+    if !later.is_empty() {
+        let each = |mover: &&Mover| format!("{} at {} req/s", mover.gauge, rounded(mover.rate_per_s).0);
+        let more = if later.len() > 4 { format!(" · and {} more", later.len() - 4) } else { String::new() };
+        let shown: Vec<String> = later.iter().take(4).map(each).collect();
+        page.line("Then", format!("{}{more}  (consequences, or hidden behind the first)", shown.join(" · ")), Some(basis));
+    }
+}
+
+fn nothing_moved(page: &mut Page, verdict: &Verdict, basis: Basis) {
+    match (verdict.run.top_rate_per_s, verdict.run.judged) {
+        (Some(top), 1..) if verdict.verdict == Answer::Rested => {
+            page.line(
+                "Nothing left rest",
+                format!("up to {} req/s; {} gauges judged", number(top), verdict.run.judged),
+                Some(basis),
+            );
+        }
+        (Some(top), _) => page.line(
+            "Nothing named",
+            format!("up to {} req/s; {} gauges could be judged", number(top), verdict.run.judged),
+            Some(basis),
+        ),
+        (None, _) => page.line("Nothing judged", String::new(), None),
+    }
+}
+
+fn felt(symptom: &Symptom) -> String {
+    let step = if symptom.step == "*" { "all steps".to_owned() } else { symptom.step.clone() };
+    let what = match &*symptom.measure {
+        "p95_ms" => format!("p95 crossed {:.0} ms", symptom.threshold),
+        "failed" => "the first failure came".to_owned(),
+        _ => "the first refusal came".to_owned(),
+    };
+    let after = match symptom.after_first_s {
+        Some(after) if after >= 0.0 => format!(", {after:.0} s after the first gauge moved"),
+        Some(after) => format!(", {:.0} s before the first gauge moved", -after),
+        None => String::new(),
+    };
+    format!("{} req/s  {step}: {what}{after}", rounded(symptom.rate_per_s).0)
+}
+
+fn rest(page: &mut Page, verdict: &Verdict) {
+    let run = &verdict.run;
+    if !run.not_moved.is_empty() {
+        let targets: BTreeSet<&str> = run.not_moved.iter().map(|name| name.split('.').next().unwrap_or(name)).collect();
+        let moved: BTreeSet<&str> = verdict.movers.iter().map(|mover| &*mover.target).collect();
+        let quiet: Vec<&str> = targets.into_iter().filter(|target| !moved.contains(target)).collect();
+        let quiet = if quiet.is_empty() { String::new() } else { format!("; none at all of {}", quiet.join(", ")) };
+        let plural = if run.not_moved.len() == 1 { "" } else { "s" };
+        page.line("Not moved", format!("{} gauge{plural}{quiet}", run.not_moved.len()), None);
+    }
+    if !run.used.is_empty() {
+        let shown: Vec<String> =
+            run.used.iter().take(5).map(|used| format!("{} {:.0} %", used.gauge, 100.0 * used.share)).collect();
+        page.line("Used at the end", shown.join(", "), Some(Basis::Measured));
+    }
+    if !run.not_with_load.is_empty() {
+        let each: Vec<String> = run.not_with_load.iter().take(5).map(|aside| format!("{} ({})", aside.gauge, aside.why)).collect();
+        let more = run.not_with_load.len().saturating_sub(5);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        page.line("Not with the load", format!("{}{more}", each.join(", ")), None);
+    }
+    if !run.not_judged.is_empty() {
+        let each: Vec<String> = run.not_judged.iter().take(5).map(|aside| format!("{} ({})", aside.gauge, aside.why)).collect();
+        let more = run.not_judged.len().saturating_sub(5);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        page.line("Not judged", format!("{}: {}{more}", run.not_judged.len(), each.join(", ")), None);
+    }
+    if let Some(left_rest) = &run.left_rest {
+        page.line("Left rest means", left_rest.clone(), None);
+    }
+}
+
+/// A value and its interval with no more digits than the interval's width carries.
+fn rounded(between: Between) -> (String, String, String) {
+    let width = (between.high - between.low).abs();
+    let step = if width > 0.0 {
+        10_f64.powf((width / 4.0).log10().floor())
+    } else {
+        10_f64.powf(between.value.abs().max(1e-9).log10().floor() - 2.0)
+    };
+    let digits = (-step.log10().round()).max(0.0) as usize;
+    let one = |value: f64| {
+        let value = (value / step).round() * step;
+        if digits == 0 { thousands(value) } else { format!("{value:.digits$}") }
+    };
+    (one(between.value), one(between.low), one(between.high))
+}
+
+fn between(rate: Between) -> String {
+    let (value, low, high) = rounded(rate);
+    if low == high { format!("about {value}") } else { format!("between {low} and {high}") }
+}
+
+/// An onset as seconds since the start, no finer than its interval.
+pub fn at(onset: Onset) -> String {
+    let (value, _, _) = rounded(Between { value: onset.elapsed_s, low: onset.low_s, high: onset.high_s });
+    format!("t+{value} s")
+}
+
+fn number(value: f64) -> String {
+    if value == value.round() && value.abs() < 1e15 {
+        thousands(value)
+    } else if value.abs() >= 100.0 {
+        thousands(value.round())
+    } else if value.abs() >= 1.0 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.3}").trim_end_matches('0').to_owned()
+    }
+}
+
+/// 1204 as 1,204.
+fn thousands(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let mut out = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if value <= -0.5 { format!("-{out}") } else { out }
+}
+
+#[derive(Default)]
+struct Page {
+    lines: Vec<(String, String, Option<Basis>)>,
+}
+
+impl Page {
+    fn line(&mut self, label: &str, text: String, basis: Option<Basis>) {
+        // A label of several lines stands only on the first.
+        let label = if self.lines.last().is_some_and(|last| last.0 == label || (last.0.is_empty() && label == "Felt at")) {
+            String::new()
+        } else {
+            label.to_owned()
+        };
+        self.lines.push((label, text, basis));
+    }
+
+    fn print(&self) -> String {
+        // One long line does not push the last column off everybody's screen.
+        let lengths = self.lines.iter().filter(|line| line.2.is_some()).map(|line| line.1.chars().count());
+        let widest = lengths.filter(|length| *length <= 100).max().unwrap_or(0);
+        let mut out = String::from("\n");
+        for (label, text, basis) in &self.lines {
+            let line = match basis {
+                Some(basis) => {
+                    let word = if *basis == Basis::Measured { "measured" } else { "inferred" };
+                    format!("  {label:<17} {text:<widest$}  {word}")
+                }
+                None => format!("  {label:<17} {text}"),
+            };
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+        out.push('\n');
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_has_no_more_digits_than_its_interval() {
+        let text = |value, low, high| rounded(Between { value, low, high });
+        assert_eq!(text(782.4, 741.2, 806.0), ("780".into(), "740".into(), "810".into()));
+        assert_eq!(text(865.3, 851.0, 880.2).0, "865");
+        assert_eq!(text(3.217, 3.0, 3.4).0, "3.22");
+        assert_eq!(text(1234.6, 1234.6, 1234.6).0, "1,230");
+    }
+
+    #[test]
+    fn numbers_are_grouped_and_small_ones_keep_what_they_have() {
+        assert_eq!(number(0.0), "0");
+        assert_eq!(number(1_131.0), "1,131");
+        assert_eq!(number(0.25), "0.25");
+        assert_eq!(thousands(-12_345.0), "-12,345");
+    }
+}

@@ -1,0 +1,81 @@
+//! What was felt: latency and failures per step, from the driver's log.
+//!
+//! **Question.** When did users notice, and how long after the first gauge moved? **Method.** Per step: the 95th percentile
+//! over its threshold (given, or twice its median at low load) for good or for most of the climb's rest; the first of the
+//! failures that keep coming; refusals apart. **How it fails.** A log that gives percentiles over long windows dates late by
+//! up to such a window.
+
+use super::align::{Load, hold, spread, steps};
+use super::gather::Frame;
+use super::movers::Move;
+use super::phases::Phases;
+use super::verdict::Symptom;
+use crate::judge::robust::{median, smooth};
+use crate::timeline::{ALL, Interval, Timeline};
+
+/// Everything that was felt, in the order of its onset.
+pub fn felt(
+    frame: &Frame,
+    load: &Load,
+    phases: &Phases,
+    timeline: &Timeline,
+    first: Option<&Move>,
+    given_ms: Option<f64>,
+) -> Vec<Symptom> {
+    let mut names = steps(timeline);
+    if names.len() < 2 {
+        names = vec![ALL.to_owned()];
+    }
+    let (from, to) = phases.range;
+    let width = frame.bins_of(3.0_f64.min((to - from) as f64 * frame.step_s / 60.0), 1);
+    let mut found = Vec::new();
+    for name in names {
+        let of_step = || timeline.intervals.iter().filter(|interval| interval.step == name);
+        let p95 = hold(frame, of_step(), |i| i.p95_ms.or_else(|| i.hist.as_ref().and_then(|hist| hist.quantile_ms(0.95))));
+        let p95 = smooth(&p95, width);
+        let resting = median(phases.low_bins().map(|bin| p95[bin]));
+        let threshold = given_ms.unwrap_or(2.0 * resting);
+        let mut add = |measure: &str, threshold: f64, bin: usize| {
+            found.push((
+                bin,
+                Symptom {
+                    step: name.clone(),
+                    measure: measure.to_owned(),
+                    threshold,
+                    onset: super::judge_run::onset(frame, bin.saturating_sub(width), bin, bin + width),
+                    rate_per_s: super::judge_run::rates(load, phases, bin.saturating_sub(width), bin, bin + width),
+                    after_first_s: first.map(|first| (bin as f64 - first.onset.at as f64) * frame.step_s),
+                },
+            ));
+        };
+        if threshold.is_finite()
+            && let Some(bin) = stays(&phases.axis, (from, to), |bin| p95[bin].is_finite().then(|| p95[bin] > threshold))
+        {
+            add("p95_ms", threshold, bin);
+        }
+        let count = |amount: fn(&Interval) -> Option<f64>| spread(frame, of_step(), amount);
+        for (measure, counts) in [("failed", count(|i| i.failed)), ("refused", count(|i| i.refused))] {
+            let known = |bin: usize| counts[bin].is_finite().then(|| counts[bin] > 0.0);
+            if let Some(bin) = (from..to).find(|bin| known(*bin) == Some(true)) {
+                let bin = stays(&phases.axis, (from, to), known).unwrap_or(bin);
+                add(measure, 0.0, bin);
+            }
+        }
+    }
+    found.sort_by_key(|(bin, _)| *bin);
+    found.into_iter().map(|(_, symptom)| symptom).collect()
+}
+
+/// The first bin from which most later bins at this load or more are over.
+fn stays(axis: &[f64], range: (usize, usize), over: impl Fn(usize) -> Option<bool>) -> Option<usize> {
+    (range.0..range.1).filter(|bin| over(*bin) == Some(true)).find(|bin| {
+        let (mut all, mut held) = (0, 0);
+        for later in (*bin..range.1).filter(|later| axis[*later] >= 0.95 * axis[*bin]) {
+            if let Some(is_over) = over(later) {
+                all += 1;
+                held += u32::from(is_over);
+            }
+        }
+        5 * held >= 3 * all && all > 0
+    })
+}

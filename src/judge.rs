@@ -1,0 +1,16 @@
+//! Pure arithmetic that both programs share: from raw cells to series, from series to "left its rest, here".
+//!
+//! Nothing in here reads a file or knows a driver's format or a report. The order of use:
+//! [`series`] turns counters into rates over the real read times, [`grid`] keeps them on bins of one width however long the
+//! run is, [`guess`] gives undeclared gauges a class, [`currency`] turns every class into waiting per request, [`rest`]
+//! learns what the load explains, [`depart`] finds the departure that stays, and [`onset`] says when it began.
+
+pub mod currency;
+pub mod depart;
+pub mod grid;
+pub mod guess;
+pub mod hinge;
+pub mod onset;
+pub mod rest;
+pub mod robust;
+pub mod series;
