@@ -9,7 +9,12 @@
 //! machine's ups and downs are larger than what is measured, and slower than a round. The server is the one of `MYSQL_URL` (an account that may create a schema; `--product`
 //! then says what it is), or one started by `tests/servers`. With `--check` the exit code is 1 when the collector leaves less
 //! than 95 % of the commits.
-#![allow(clippy::expect_used, clippy::print_stdout, reason = "a benchmark stops at the first surprise and prints its answer")]
+#![allow(
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark stops at the first surprise and prints its answer"
+)]
 
 #[path = "../tests/it/support/server.rs"]
 #[allow(dead_code, reason = "made for the tests, which do more with it")]

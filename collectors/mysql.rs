@@ -52,9 +52,6 @@ fn open(section: &Section) -> Result<Box<dyn Collector>, Fault> {
     Ok(Box::new(MySql::new(target)))
 }
 
-/// InnoDB's counters cost 1.3 ms, for a list that needs no finer time.
-const METRICS_EVERY: Duration = Duration::from_secs(1);
-
 struct MySql {
     target: Target,
     session: Option<Session>,
@@ -104,7 +101,7 @@ impl MySql {
             session: None,
             known: None,
             waits,
-            metrics: Cadence::new(METRICS_EVERY),
+            metrics: Cadence::new(Duration::ZERO),
             own: OwnQuestions::default(),
             noted: HashSet::new(),
         }
@@ -180,6 +177,7 @@ impl MySql {
         known.see_uptime(&status, began, &mut reading.notes);
         let mut metrics = Pairs::default();
         if !known.sight.metrics.is_empty() && self.metrics.due(began) {
+            let asked = Instant::now();
             let sql = format!(
                 "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE NAME IN ('{}')",
                 known.sight.metrics.join("','")
@@ -189,7 +187,7 @@ impl MySql {
                 Err(error) if session::is_goodbye(&error) => return Err(fault(&self.target, "read InnoDB's counters", &error)),
                 Err(error) => reading.notes.push(format!("InnoDB's counters not read: {}", crate::sql::describe(&error))),
             }
-            self.metrics.done(began, Duration::ZERO);
+            self.metrics.done(began, asked.elapsed());
         }
         let gate = Gate {
             waiting: status.number("Innodb_row_lock_current_waits").ok(),

@@ -63,8 +63,9 @@ pub struct Reader {
     frozen: Frozen,
 }
 
-/// So many reads in a row that show the very same waiters, while new waits began, mean that InnoDB's copy is not renewed.
-const FROZEN: u32 = 4;
+/// So many reads in a row that show the very same waiters, and clearly not as many as wait, mean that InnoDB's copy of its
+/// transactions is not renewed.
+const FROZEN: u32 = 5;
 
 #[derive(Debug, Default)]
 struct Frozen {
@@ -74,10 +75,11 @@ struct Frozen {
 
 impl Frozen {
     /// Whether the answer has been the same for too long; told once each time that it begins.
-    fn see(&mut self, waiters: &[Waiter], gate: Gate, grew: bool) -> bool {
+    fn see(&mut self, waiters: &[Waiter], waiting: Option<f64>) -> bool {
         let rows = waiters.iter().filter(|waiter| waiter.lock.starts_with("innodb "));
         let now: BTreeSet<_> = rows.map(|waiter| (waiter.session.clone(), waiter.begun.clone())).collect();
-        let stale = if now.is_empty() { gate.waiting.is_some_and(|waiting| waiting > 0.0) } else { now == self.last && grew };
+        let differs = waiting.is_some_and(|waiting| (waiting - now.len() as f64).abs() > (0.2 * waiting).max(2.0));
+        let stale = now == self.last && differs;
         self.last = now;
         self.same = if stale { self.same + 1 } else { 0 };
         self.same == FROZEN
@@ -136,7 +138,7 @@ impl Reader {
         if !due {
             return Ok(found);
         }
-        if plan.rows && self.frozen.see(&read.waiters, gate, grew) {
+        if plan.rows && found.notes.is_empty() && self.frozen.see(&read.waiters, gate.waiting) {
             found.notes.push(
                 "waits: InnoDB's list of transactions does not change; something else reads it more than 10 times a second, and these waits are old"
                     .to_owned(),
@@ -164,17 +166,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_that_never_changes_while_new_waits_begin_is_told_once() {
+    fn a_list_that_never_changes_and_never_fits_is_told_once() {
         let waiter = Waiter { session: "7".to_owned(), lock: "innodb 1".to_owned(), ..Waiter::default() };
-        let gate = Gate { waiting: Some(3.0), ..Gate::default() };
-        let mut frozen = Frozen::default();
-        let told = (0..9).filter(|_| frozen.see(std::slice::from_ref(&waiter), gate, true)).count();
-        assert_eq!(told, 1);
-        // A long wait beside which nothing new begins is no frozen list.
-        let mut frozen = Frozen::default();
-        assert!(!(0..9).any(|_| frozen.see(std::slice::from_ref(&waiter), gate, false)));
-        let mut frozen = Frozen::default();
-        assert_eq!((0..9).filter(|_| frozen.see(&[], gate, false)).count(), 1);
+        let told = |waiters: &[Waiter], waiting: f64| {
+            let mut frozen = Frozen::default();
+            (0..20).filter(|_| frozen.see(waiters, Some(waiting))).count()
+        };
+        assert_eq!(told(std::slice::from_ref(&waiter), 30.0), 1);
+        assert_eq!(told(&[], 5.0), 1);
+        // A long wait, and beside it short ones that no read happens to meet, are no frozen list.
+        assert_eq!(told(std::slice::from_ref(&waiter), 1.0), 0);
+        assert_eq!(told(std::slice::from_ref(&waiter), 3.0), 0);
+        assert_eq!(told(&[], 2.0), 0);
     }
 
     #[test]

@@ -4,7 +4,8 @@ use super::{PRODUCTS, Target, column, number, refused, run, started, until, valu
 use collectors::api::{FaultKind, Support};
 
 fn mends(support: &Support) -> String {
-    support.lacks.iter().map(|lack| format!("{} => {}\n", lack.what, lack.mend.as_deref().unwrap_or("-"))).collect()
+    let lacks = support.lacks.iter().map(|lack| format!("{} => {}", lack.what, lack.mend.as_deref().unwrap_or("-")));
+    lacks.collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test]

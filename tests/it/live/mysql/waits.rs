@@ -10,7 +10,8 @@ const UPDATE_17: &str = "UPDATE shop.slot SET taken = taken + 1 WHERE id = 17";
 #[tokio::test]
 async fn two_hundred_sessions_waiting_for_one_row_are_two_hundred_rows_behind_one_idle_transaction() {
     for name in PRODUCTS {
-        let Some(target) = Target::start(name, &[]) else { return };
+        // InnoDB tells times in the machine's zone, whatever the sessions' is.
+        let Some(target) = Target::with(name, "--default-time-zone=+05:00") else { return };
         let (mut collector, _) = started(target.url("PROBE_")).await;
         let mut holder = target.session().await;
         run(&mut holder, "BEGIN").await;
@@ -21,9 +22,11 @@ async fn two_hundred_sessions_waiting_for_one_row_are_two_hundred_rows_behind_on
             tasks.push(target.waiting(UPDATE_17).await);
         }
         until(collector.as_mut(), "200 waiters", |reading| value(reading, "row_lock_waiting") == Some(200.0)).await;
-        let (median, reading) = quiet_median_read_ms(collector.as_mut(), true).await;
+        // MariaDB itself walks all pairs of the queue whenever it renews its list of transactions.
+        let limit = if target.is_mysql() { 20.0 } else { 40.0 };
+        let (median, reading) = quiet_median_read_ms(collector.as_mut(), true, limit).await;
         println!("{name}: 200 waiting, the whole read takes {median:.1} ms (median)");
-        assert!(median <= 20.0, "{name}: a read takes {median:.1} ms");
+        assert!(median <= limit, "{name}: a read takes {median:.1} ms");
         assert!((199..=200).contains(&reading.waits.len()), "{name}: {} rows, {:?}", reading.waits.len(), reading.notes);
         let waiters: HashSet<&str> = reading.waits.iter().map(|wait| wait.waiter.as_str()).collect();
         assert_eq!(waiters.len(), reading.waits.len(), "{name}: one row a waiter");
@@ -59,7 +62,7 @@ async fn two_hundred_sessions_waiting_for_one_row_are_two_hundred_rows_behind_on
 #[tokio::test]
 async fn four_hundred_thousand_row_locks_that_nobody_waits_for_cost_nothing() {
     for name in PRODUCTS {
-        let Some(target) = Target::with(name, "--innodb-buffer-pool-size=192M") else { return };
+        let Some(target) = Target::with(name, "--innodb-buffer-pool-size=192M --performance-schema=ON") else { return };
         let mut holder = target.session().await;
         run(&mut holder, "CREATE TABLE shop.big (id INT PRIMARY KEY, x INT)").await;
         if target.is_mysql() {
@@ -79,21 +82,16 @@ async fn four_hundred_thousand_row_locks_that_nobody_waits_for_cost_nothing() {
         run(&mut holder, "UPDATE shop.big SET x = 1 WHERE id > 0").await;
         let locks = number(&mut holder, "SELECT trx_rows_locked FROM information_schema.INNODB_TRX ORDER BY 1 DESC LIMIT 1").await;
         assert!(locks >= 400_000, "{name}: only {locks} locks");
-        let selects = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'COM_SELECT'";
-        let digests = "SELECT COALESCE(SUM(COUNT_STAR), 0) FROM performance_schema.events_statements_summary_by_digest \
-                       WHERE DIGEST_TEXT LIKE '%data\\_lock%' OR DIGEST_TEXT LIKE '%INNODB\\_TRX%'";
-        let asked = if target.is_mysql() { digests } else { selects };
+        let asked = "SELECT COALESCE(SUM(COUNT_STAR), 0) FROM performance_schema.events_statements_summary_by_digest \
+                     WHERE DIGEST_TEXT LIKE '%data\\_lock%' OR DIGEST_TEXT LIKE '%INNODB\\_TRX%' OR DIGEST_TEXT LIKE '%INNODB\\_LOCK%'";
         let before = number(&mut holder, asked).await;
-        let began = std::time::Instant::now();
-        let (median, reading) = quiet_median_read_ms(collector.as_mut(), false).await;
+        assert!(before > 0, "{name}: the collector's own probes at the start are counted");
+        let (median, reading) = quiet_median_read_ms(collector.as_mut(), false, 20.0).await;
         let after = number(&mut holder, asked).await;
         println!("{name}: {locks} row locks, nobody waiting: the whole read takes {median:.1} ms (median)");
         assert!(median <= 20.0, "{name}: a read takes {median:.1} ms");
         assert!(reading.waits.is_empty() && reading.notes.is_empty(), "{name}: {reading:?}");
-        // This test's own counting is one of them on either product. On MariaDB InnoDB's counters, once a second, are the
-        // only SELECTs.
-        let allowed = if target.is_mysql() { 1 } else { 1 + began.elapsed().as_secs() + 1 };
-        assert!(after - before <= allowed, "{name}: {} statements asked for waits", after - before);
+        assert!(after - before <= 1, "{name}: {} statements asked for waits, this counting is one", after - before);
     }
 }
 
@@ -246,5 +244,46 @@ async fn a_text_key_and_a_statement_with_bound_values_are_told() {
         assert!(statement.starts_with("DELETE FROM") && !statement.contains("row#7"), "{name}: {statement}");
         run(&mut holder, "ROLLBACK").await;
         waiting.await.expect("the waiter ends").expect("and deletes");
+    }
+}
+
+#[tokio::test]
+async fn a_list_of_transactions_kept_old_by_another_reader_is_noted() {
+    for name in PRODUCTS {
+        let Some(target) = Target::start(name, &[]) else { return };
+        let (mut collector, _) = started(target.url("PROBE_")).await;
+        let mut other = target.session().await;
+        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let stopped = std::sync::Arc::clone(&stop);
+        let url = target.url("").to_owned();
+        run(&mut other, "BEGIN").await;
+        run(&mut other, "SELECT * FROM shop.slot WHERE id = 17 FOR UPDATE").await;
+        // In a thread of its own, so that nothing else makes it pause for 100 ms.
+        let reader = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let mut session = super::connect(&url).await;
+                while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
+                    run(&mut session, "SELECT COUNT(*) FROM information_schema.INNODB_TRX").await;
+                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                }
+            });
+        });
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        let mut waiting = Vec::new();
+        for _ in 0..12 {
+            waiting.push(target.waiting(UPDATE_17).await);
+        }
+        let noted =
+            until(collector.as_mut(), "the note", |reading| reading.notes.iter().any(|note| note.contains("does not change")))
+                .await;
+        assert_eq!(value(&noted, "row_lock_waiting"), Some(12.0), "{name}: {noted:?}");
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        reader.join().expect("the other reader ends");
+        until(collector.as_mut(), "the waiters", |reading| reading.waits.len() == 12).await;
+        run(&mut other, "ROLLBACK").await;
+        for task in waiting {
+            task.await.expect("the waiter ends").expect("and updates");
+        }
     }
 }
