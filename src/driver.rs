@@ -214,7 +214,7 @@ pub fn read(paths: &[PathBuf], options: &Options) -> Result<Timeline, InputError
             && options.plan.is_none()
         {
             // Already neutral: exactly as it stands.
-            return neutral::read(&mut input);
+            return neutral::read(&mut input, options);
         }
         run.begin(&input);
         reader.read(&mut input, &mut run)?;

@@ -12,6 +12,8 @@ use crate::timeline::{ALL, Interval, Offered};
 use std::collections::{BTreeMap, HashMap};
 
 const MOST_CELLS: usize = 1 << 16;
+/// Nor are there ever more rows of all steps together than this: a day and a half of seconds.
+const MOST_ROWS: i64 = 1 << 17;
 
 /// One request.
 #[derive(Clone, Copy, Debug)]
@@ -126,24 +128,28 @@ impl Cells {
     }
 
     fn slot(&mut self, us: i64) -> &mut Slot {
+        let key = self.key(us);
+        self.slots.entry(key).or_default()
+    }
+
+    fn cell(&mut self, us: i64, step: u16) -> &mut Cell {
+        let (key, step) = (self.key(us), usize::from(step));
+        let slot = self.slots.entry(key).or_default();
+        if slot.cells.len() <= step {
+            self.held += step + 1 - slot.cells.len();
+            slot.cells.resize(step + 1, Cell::default());
+        }
+        &mut slot.cells[step]
+    }
+
+    /// The slot of a moment, once there is room for it.
+    fn key(&mut self, us: i64) -> i64 {
         self.first_us = self.first_us.min(us);
         self.last_us = self.last_us.max(us);
         if self.held + self.slots.len() > MOST_CELLS {
             self.join();
         }
-        self.slots.entry(us.div_euclid(self.width_us)).or_default()
-    }
-
-    fn cell(&mut self, us: i64, step: u16) -> &mut Cell {
-        let step = usize::from(step);
-        let slot = self.slot(us);
-        let grown = (step + 1).saturating_sub(slot.cells.len());
-        if grown > 0 {
-            slot.cells.resize(step + 1, Cell::default());
-            self.held += grown;
-        }
-        // The slot was just there; looking it up again is what the borrow checker asks for.
-        &mut self.slots.entry(us.div_euclid(self.width_us)).or_default().cells[step]
+        us.div_euclid(self.width_us)
     }
 
     /// Joins the slots two by two.
@@ -216,6 +222,14 @@ impl Cells {
             _ => {}
         }
         slot.vus_now = Some((file, count));
+    }
+
+    /// Joins slots until the rows of the whole run are few enough: a log with a gap of days has few slots that hold
+    /// anything and would still make a row for every second.
+    pub fn settle(&mut self) {
+        while self.span_us() / self.width_us > MOST_ROWS {
+            self.join();
+        }
     }
 
     /// The intervals of all and of each step, and how long each is. `names` by step; the rarest past the limit become

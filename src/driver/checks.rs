@@ -65,7 +65,8 @@ pub(super) fn exhausted_workers(run: &mut Run<'_>, timeline: &mut Timeline) {
     let closed = timeline.driver.offered == Offered::Achieved && run.is_closed_loop();
     if let (true, true, false, Some(since)) = (lasts >= LASTING, most >= 4.0, closed, since) {
         run.caveat(caveat::WORKERS_EXHAUSTED);
-        timeline.driver.more.insert("workers_exhausted".into(), json!({"unix_ms": since, "in_flight": most}));
+        let found = json!({"unix_ms": since, "in_flight": most});
+        timeline.driver.more.entry("workers_exhausted").or_insert(found);
     }
 }
 

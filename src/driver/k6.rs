@@ -55,9 +55,24 @@ impl Reader for Csv {
             let (number_of_line, whole) = {
                 let Some(next) = input.line()? else { break };
                 // The name stands first in every file that k6 writes: nothing else of most rows is looked at.
-                if metric == 0 && memchr(b',', next.bytes).is_some_and(|end| !Sample::wanted(&next.bytes[..end])) {
-                    run.rows += 1;
-                    continue;
+                if metric == 0
+                    && let Some(end) = memchr(b',', next.bytes)
+                {
+                    match Sample::of(&next.bytes[..end]) {
+                        None => {
+                            run.rows += 1;
+                            continue;
+                        }
+                        // Parts of the request before them need no more than their value, which stands third.
+                        Some(sample) if next.whole && (stamp, value) == (1, 2) && sample.is_part() => {
+                            if let Some(value) = third(&next.bytes[end + 1..]) {
+                                run.rows += 1;
+                                samples.sample(run, sample, 0, value);
+                                continue;
+                            }
+                        }
+                        Some(_) => {}
+                    }
                 }
                 line.clear();
                 line.extend_from_slice(next.bytes);
@@ -106,6 +121,12 @@ impl Reader for Csv {
     }
 }
 
+/// The number in the second of these cells.
+fn third(cells: &[u8]) -> Option<f64> {
+    let rest = &cells[memchr(b',', cells)? + 1..];
+    number(&rest[..memchr(b',', rest)?])
+}
+
 /// The metrics that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sample {
@@ -121,12 +142,12 @@ pub(super) enum Sample {
 }
 
 impl Sample {
-    fn wanted(name: &[u8]) -> bool {
-        Self::of(name).is_some()
+    /// Whether its time does not matter.
+    pub fn is_part(self) -> bool {
+        matches!(self, Self::Blocked | Self::Connecting | Self::Tls | Self::Iterations | Self::Checks)
     }
 
     pub fn of(name: &[u8]) -> Option<Self> {
-        // By length first: most rows are none of these.
         Some(match name {
             b"http_req_duration" => Self::Duration,
             b"grpc_req_duration" => Self::Rpc,
@@ -197,6 +218,7 @@ pub(super) struct Samples {
     requests: u64,
     iterations: f64,
     dropped: f64,
+    first_drop_us: Option<i64>,
     checks: [u64; 2],
 }
 
@@ -226,6 +248,7 @@ impl Samples {
             (Sample::Iterations, _) => self.iterations += value,
             (Sample::Dropped, _) => {
                 self.dropped += value;
+                self.first_drop_us = Some(self.first_drop_us.map_or(us, |first| first.min(us)));
                 run.cells.dropped_raw(us, value);
             }
             (Sample::Checks, _) => self.checks[usize::from(value == 0.0)] += 1,
@@ -250,6 +273,11 @@ impl Samples {
             let factor = if self.iterations > 0.0 { self.requests as f64 / self.iterations } else { 1.0 };
             run.cells.settle_dropped(factor);
             run.offered(Offered::Iterations);
+            // k6 drops an iteration where no visitor is free to begin it.
+            run.caveat(caveat::WORKERS_EXHAUSTED);
+            if let Some(us) = self.first_drop_us {
+                run.more.insert("workers_exhausted".into(), json!({"unix_ms": us / 1000, "dropped": self.dropped}));
+            }
             run.more.insert("requests_per_iteration".into(), json!((factor * 1e3).round() / 1e3));
         } else {
             run.offered(Offered::Achieved);

@@ -9,10 +9,11 @@ use super::outcome::is_good_status;
 use super::run::Run;
 use super::{Clock, Head, Reader, caveat};
 use crate::text::InputError;
-use memchr::memmem;
-use serde::Deserialize;
+use memchr::{memchr, memmem};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::fmt;
 
 /// k6's JSON lines.
 pub(super) struct Json;
@@ -41,15 +42,25 @@ impl Reader for Json {
                 if next.bytes.is_empty() {
                     continue;
                 }
-                run.rows += 1;
                 let looks_whole = next.bytes.starts_with(b"{") && next.bytes.ends_with(b"}");
-                if looks_whole && !may_be_wanted(next.bytes) {
-                    continue;
-                }
                 if !looks_whole && !next.whole {
-                    run.rows -= 1;
                     run.caveat(caveat::CUT_LOG);
                     break;
+                }
+                run.rows += 1;
+                match metric(next.bytes).map(Sample::of) {
+                    Some(None) if looks_whole => continue,
+                    // Parts of the request before them need no more than their value.
+                    Some(Some(sample)) if sample.is_part() => {
+                        if let Ok(Part { data: Value { value: Some(value) } }) = serde_json::from_slice(next.bytes) {
+                            samples.sample(run, sample, 0, value);
+                            continue;
+                        }
+                        if is_definition(next.bytes) {
+                            continue;
+                        }
+                    }
+                    _ => {}
                 }
                 line.clear();
                 line.extend_from_slice(next.bytes);
@@ -69,8 +80,7 @@ impl Reader for Json {
             };
             let Some(us) = run.stamp(input, &mut clock, time.as_bytes(), number)? else { continue };
             if matches!(sample, Sample::Duration | Sample::Rpc) {
-                let tags = &point.data.tags;
-                let tag = |name: &str| tags.get(name).or_else(|| point.data.metadata.get(name)).map_or("", |value| value.as_ref());
+                let tag = |name: &str| point.data.tags.get(name).or_else(|| point.data.metadata.get(name)).unwrap_or_default();
                 let code = tag("status");
                 let ok = match tag("expected_response") {
                     "true" => true,
@@ -95,28 +105,27 @@ impl Reader for Json {
     }
 }
 
-/// Whether the name of a metric that is read stands anywhere in the line.
-fn may_be_wanted(line: &[u8]) -> bool {
-    const NAMES: [&[u8]; 8] = [
-        b"\"http_req_duration\"",
-        b"\"grpc_req_duration\"",
-        b"\"http_req_blocked\"",
-        b"\"http_req_connecting\"",
-        b"\"http_req_tls_handshaking\"",
-        b"\"vus\"",
-        b"\"dropped_iterations\"",
-        b"\"checks\"",
-    ];
-    // The metric stands at one end of the line: looking there first spares most of the search.
-    let metric = [&line[..line.len().min(60)], &line[line.len().saturating_sub(60)..]].into_iter().find_map(|part| {
+/// The metric's name, which stands near one end of the line: looking there spares the search.
+fn metric(line: &[u8]) -> Option<&[u8]> {
+    [&line[..line.len().min(60)], &line[line.len().saturating_sub(60)..]].into_iter().find_map(|part| {
         let at = memmem::find(part, b"\"metric\":\"")? + 10;
-        let end = memchr::memchr(b'"', &part[at..])?;
+        let end = memchr(b'"', &part[at..])?;
         Some(&part[at..at + end])
-    });
-    match metric {
-        Some(metric) => Sample::of(metric).is_some(),
-        None => memmem::find(line, b"\"iterations\"").is_some() || NAMES.iter().any(|name| memmem::find(line, name).is_some()),
-    }
+    })
+}
+
+fn is_definition(line: &[u8]) -> bool {
+    memmem::find(line, b"\"type\":\"Metric\"").is_some()
+}
+
+#[derive(Deserialize)]
+struct Part {
+    data: Value,
+}
+
+#[derive(Deserialize)]
+struct Value {
+    value: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -134,22 +143,48 @@ struct Data<'a> {
     #[serde(borrow)]
     time: Option<Cow<'a, str>>,
     value: Option<f64>,
-    #[serde(borrow, default, deserialize_with = "or_none")]
-    tags: HashMap<&'a str, Text<'a>>,
-    #[serde(borrow, default, deserialize_with = "or_none")]
-    metadata: HashMap<&'a str, Text<'a>>,
+    #[serde(borrow, default)]
+    tags: Tags<'a>,
+    #[serde(borrow, default)]
+    metadata: Tags<'a>,
 }
 
-/// A text that is copied only where it has escapes. (`Cow` alone is always copied inside of a map.)
-#[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+/// A few pairs in their order: no map is needed to find one of ten.
+#[derive(Default)]
+struct Tags<'a>(Vec<(Cow<'a, str>, Text<'a>)>);
 
-impl AsRef<str> for Text<'_> {
-    fn as_ref(&self) -> &str {
-        &self.0
+impl Tags<'_> {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(tag, _)| tag == name).map(|(_, value)| value.0.as_ref())
     }
 }
 
-fn or_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<HashMap<&'de str, Text<'de>>, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or_default())
+/// A text that is copied only where it has escapes. (`Cow` alone is always copied inside of a list.)
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Tags<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Tags<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("tags")
+            }
+
+            fn visit_unit<E>(self) -> Result<Tags<'de>, E> {
+                Ok(Tags::default())
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Tags<'de>, M::Error> {
+                let mut pairs = Vec::with_capacity(12);
+                while let Some((Text(name), value)) = map.next_entry()? {
+                    pairs.push((name, value));
+                }
+                Ok(Tags(pairs))
+            }
+        }
+        from.deserialize_any(Pairs)
+    }
 }

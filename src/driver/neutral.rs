@@ -1,8 +1,8 @@
 //! The neutral timeline itself ([`crate::timeline`]).
 
 use super::input::Input;
-use super::run::Run;
-use super::{Head, Reader, caveat};
+use super::run::{Kind, Run};
+use super::{Head, Options, Reader, caveat, checks};
 use crate::text::InputError;
 use crate::timeline::{FIRST_LINE, Timeline};
 use std::io::BufReader;
@@ -11,11 +11,14 @@ use std::io::BufReader;
 pub(super) struct Neutral;
 
 /// Reads it exactly as it stands.
-pub(super) fn read(input: &mut Input) -> Result<Timeline, InputError> {
+pub(super) fn read(input: &mut Input, options: &Options) -> Result<Timeline, InputError> {
     let path = input.path.clone();
     let timeline = Timeline::read(&path, BufReader::new(&mut *input))?;
     if timeline.intervals.is_empty() {
         return Err(input.error("holds no interval"));
+    }
+    if timeline.driver.more.get("kind").is_none_or(|kind| kind == Kind::Timeline.name()) && !options.allow_holes {
+        checks::refuse_hole(input, &timeline, options)?;
     }
     Ok(timeline)
 }
@@ -38,7 +41,7 @@ impl Reader for Neutral {
     }
 
     fn read(&self, input: &mut Input, run: &mut Run<'_>) -> Result<(), InputError> {
-        let timeline = read(input)?;
+        let timeline = read(input, run.options)?;
         let driver = timeline.driver;
         run.driver(driver.driver);
         run.offered(driver.offered);

@@ -33,7 +33,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Timeline => "timeline",
             Self::Rung => "rung",
@@ -256,6 +256,7 @@ impl<'o> Run<'o> {
         let offered = self.offered.unwrap_or_default();
         self.refuse_nonsense(first)?;
         let names = self.steps.names();
+        self.cells.settle();
         let width_ms = self.cells.width_ms();
         if self.cells.coarse {
             self.caveat(caveat::SECOND_STAMPS);
@@ -305,7 +306,11 @@ impl<'o> Run<'o> {
             source: self.sources.join(", "),
             offered,
             latency: self.latency.to_owned(),
-            window_ms: self.window_ms.unwrap_or(if from_requests { width_ms } else { 0.0 }),
+            window_ms: self.window_ms.unwrap_or(match (from_requests, self.kind) {
+                (true, _) => width_ms,
+                (false, Kind::Timeline) => merge::usual_ms(&intervals),
+                _ => 0.0,
+            }),
             more: std::mem::take(&mut self.more),
             ..Driver::default()
         };

@@ -21,7 +21,9 @@ impl FromStr for Zone {
         if text.eq_ignore_ascii_case("local") {
             return Ok(Self::Machine);
         }
-        parse_offset(text).map(Self::Offset).ok_or_else(|| format!("not a zone: {text:?}; for example +02:00, UTC or local"))
+        parse_offset(text)
+            .map(Self::Offset)
+            .ok_or_else(|| format!("not a zone: {text:?}; for example +02:00 or UTC; or local, with TZ={text} before the command"))
     }
 }
 
@@ -32,7 +34,11 @@ impl Zone {
             Self::Offset(seconds) => vec![local.and_utc().timestamp_micros() - i64::from(*seconds) * 1_000_000],
             Self::Machine => match Local.from_local_datetime(&local) {
                 MappedLocalTime::Single(time) => vec![time.timestamp_micros()],
-                MappedLocalTime::Ambiguous(first, second) => vec![first.timestamp_micros(), second.timestamp_micros()],
+                // In either order: chrono does not promise the earlier one first.
+                MappedLocalTime::Ambiguous(one, other) => {
+                    let (one, other) = (one.timestamp_micros(), other.timestamp_micros());
+                    vec![one.min(other), one.max(other)]
+                }
                 MappedLocalTime::None => Vec::new(),
             },
         }

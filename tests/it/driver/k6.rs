@@ -61,6 +61,8 @@ fn dropped_iterations_are_offered_too_in_requests() {
     assert_eq!((row.dropped, row.started), (Some(14.0), Some(20.0)));
     assert_eq!(row.offered, Some(34.0));
     assert_eq!(t.driver.more["checks"]["failed"], 1);
+    has_caveat(&t, "workers_exhausted");
+    assert_eq!(t.driver.more["workers_exhausted"]["unix_ms"], 1_795_980_285_500_i64);
     has_not_caveat(&t, "assertion_free");
     has_not_caveat(&t, "second_stamps");
     assert_eq!(steps(&t), ["/events/{}/seats"]);

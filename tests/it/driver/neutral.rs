@@ -10,6 +10,21 @@ fn the_neutral_form_comes_back_exactly() {
 }
 
 #[test]
+fn a_neutral_form_with_rows_missing_is_a_hole_too() {
+    let row = |second: i64| format!("{}\t1000\t*\t10\n", 1_795_980_282_000 + second * 1000);
+    let text = |seconds: &[i64]| {
+        format!(
+            "#whatgives timeline 1\n#driver\t{{}}\nunix_ms\tdur_ms\tstep\tok\n{}",
+            seconds.iter().map(|s| row(*s)).collect::<String>()
+        )
+    };
+    assert!(read_text(text(&[0, 1, 2, 5, 6])).is_ok());
+    let why = read_text(text(&[0, 1, 2, 6, 7])).unwrap_err();
+    assert!(why.what.contains("3.0 s"), "{why}");
+    assert!(read_text_with(text(&[0, 1, 2, 6, 7]), |options| options.allow_holes = true).is_ok());
+}
+
+#[test]
 fn two_neutral_files_of_one_run_are_added_up_with_exact_percentiles() {
     let dir = tempfile::tempdir().unwrap();
     let timeline = read("jmeter/default213.jtl");

@@ -69,6 +69,60 @@ fn names_that_are_no_utf8_are_read_with_replacement_characters() {
 }
 
 #[test]
+fn the_order_of_rows_does_not_matter() {
+    let text = String::from_utf8(content("jmeter/default213.jtl")).unwrap();
+    let rows: Vec<&str> = text.lines().collect();
+    let turned: String = rows.iter().rev().map(|row| format!("{row}\n")).collect();
+    let (a, b) = (read_text(&text).unwrap(), read_text(turned).unwrap());
+    let counts = |t: &Timeline| {
+        t.intervals.iter().map(|r| (r.unix_ms, r.step.clone(), r.started, r.ok, r.in_flight, r.hist.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(counts(&a), counts(&b));
+}
+
+#[test]
+fn a_gap_of_days_makes_no_row_for_every_second() {
+    let text = format!("{JTL}1795980084000,20,buy,200,OK,t 1-1,text,true\n1797980084000,20,buy,200,OK,t 1-1,text,true\n");
+    let t = read_text_with(&text, |options| options.allow_holes = true).unwrap();
+    assert!(t.intervals.len() < 200_000 && t.driver.window_ms > 1000.0, "{} rows", t.intervals.len());
+    assert_eq!(totals(&t, ALL).0, 2.0);
+    let text = text.replace("1797980084000", "1895980084000");
+    assert!(read_text_with(&text, |options| options.allow_holes = true).unwrap_err().what.contains("not one run"));
+}
+
+/// The hour that an autumn night repeats can only be told in a process with such a zone: this test runs itself again.
+#[test]
+fn the_hour_that_an_autumn_night_repeats_goes_on_from_where_it_was() {
+    const NAME: &str = "driver::traps::the_hour_that_an_autumn_night_repeats_goes_on_from_where_it_was";
+    if std::env::var("TZ").as_deref() != Ok("Europe/Bucharest") {
+        let again = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([NAME, "--exact"])
+            .env("TZ", "Europe/Bucharest")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&again.stdout).into_owned();
+        assert!(again.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    // 2026-10-25 in Bucharest: 03:59:59 summer time (UTC+3) is followed by 03:00:00 winter time (UTC+2).
+    let row = |clock: &str| format!("2026/10/25 {clock}.500,20,buy,200,OK,t 1-1,text,true\n");
+    let clocks: Vec<String> = (50..60)
+        .flat_map(|m| [0, 30].map(|s| format!("03:{m}:{s:02}")))
+        .chain((0..10).flat_map(|m| [0, 30].map(|s| format!("03:{m:02}:{s:02}"))))
+        .collect();
+    let text = format!("{JTL}{}", clocks.iter().map(|clock| row(clock)).collect::<String>());
+    let t = read_text_with(text, |options| {
+        options.zone = Some("local".parse().unwrap());
+        options.allow_holes = true;
+    })
+    .unwrap();
+    let busy: Vec<i64> = t.all().filter(|row| row.started == Some(1.0)).map(|row| row.unix_ms / 1000).collect();
+    assert_eq!(busy.len(), 40);
+    assert_eq!(busy[0], 1_792_889_400);
+    assert!(busy.windows(2).all(|pair| pair[1] - pair[0] == 30), "{busy:?}");
+}
+
+#[test]
 fn a_clock_set_back_gives_no_negative_latency_and_is_said() {
     let t = read_text(jtl(5) + "1795980084900,-40,buy,200,OK,t 1-1,text,true\n").unwrap();
     assert_eq!(totals(&t, ALL).0, 6.0);
