@@ -13,6 +13,7 @@
 //! What a log lacks is said in `caveats`, as the codes of [`caveat::CAVEATS`]; [`caveat_text`] has the texts.
 
 pub mod caveat;
+pub mod live;
 
 mod aggregate;
 mod checks;

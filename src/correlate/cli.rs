@@ -47,9 +47,9 @@ pub struct Log {
     pub driver_format: Option<String>,
 
     /// When the driver was started (Unix seconds or milliseconds), for a log with times since its own start only; a driver
-    /// started by the sampler needs none
-    #[arg(long, value_name = "UNIX", value_parser = unix_ms)]
-    pub driver_start: Option<i64>,
+    /// started by the sampler needs none. FILE=UNIX for one of several logs: the rungs of a ladder
+    #[arg(long, value_name = "[FILE=]UNIX", value_parser = start)]
+    pub driver_start: Vec<Start>,
 
     /// The zone of local stamps: +02:00, UTC or local
     #[arg(long, value_name = "ZONE")]
@@ -66,6 +66,18 @@ pub struct Log {
     /// What should have been sent: 100:3000/5m,3000/10m,6000/1m
     #[arg(long, value_name = "PLAN")]
     pub plan: Option<driver::Plan>,
+
+    /// The planned shares of the steps: "seat map=70,hold=25,pay=5"
+    #[arg(long, value_name = "SHARES")]
+    pub mix: Option<driver::Mix>,
+
+    /// The columns of a CSV of no format in the list: start=ts,time=ms:took,code=status,step=route
+    #[arg(long, value_name = "COLUMNS")]
+    pub driver_columns: Option<driver::Columns>,
+
+    /// The driver paused on purpose: a stretch without any request inside the run is no hole in its log
+    #[arg(long)]
+    pub driver_holes: bool,
 }
 
 impl Log {
@@ -73,13 +85,37 @@ impl Log {
     pub fn options(&self, child_start_unix_ms: Option<i64>) -> driver::Options {
         driver::Options {
             format: self.driver_format.clone(),
-            start_unix_ms: self.driver_start.or(child_start_unix_ms),
+            start_unix_ms: self
+                .driver_start
+                .iter()
+                .rfind(|start| start.file.is_none())
+                .map(|start| start.unix_ms)
+                .or(child_start_unix_ms),
+            starts: self.driver_start.iter().filter_map(|start| Some((start.file.clone()?, start.unix_ms))).collect(),
             zone: self.driver_zone.clone(),
             step_by: self.step_by.clone().unwrap_or_default(),
             outcomes: self.outcome.clone(),
             plan: self.plan.clone(),
-            ..driver::Options::default()
+            mix: self.mix.clone(),
+            columns: self.driver_columns.clone(),
+            allow_holes: self.driver_holes,
         }
+    }
+}
+
+/// When a driver was started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Its log; every log without a clock where none is named.
+    pub file: Option<PathBuf>,
+    /// Unix milliseconds.
+    pub unix_ms: i64,
+}
+
+fn start(text: &str) -> Result<Start, String> {
+    match text.rsplit_once('=') {
+        Some((file, time)) => Ok(Start { file: Some(PathBuf::from(file)), unix_ms: unix_ms(time)? }),
+        None => Ok(Start { file: None, unix_ms: unix_ms(text)? }),
     }
 }
 
