@@ -29,6 +29,8 @@ mod proc;
 pub mod settings;
 #[cfg(feature = "io")]
 mod sql;
+#[cfg(feature = "io")]
+mod stream;
 
 /// Every kind of target, in the order of the documentation.
 #[cfg(feature = "io")]
