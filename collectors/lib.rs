@@ -20,6 +20,8 @@ pub mod metrics;
 #[cfg(feature = "io")]
 pub mod mysql;
 #[cfg(feature = "io")]
+pub mod nginx;
+#[cfg(feature = "io")]
 pub mod pgbouncer;
 #[cfg(feature = "io")]
 pub mod postgres;
@@ -40,6 +42,7 @@ pub const REGISTRY: &[&api::Spec] = &[
     &pgbouncer::SPEC,
     &memcached::SPEC,
     &apache::SPEC,
+    &nginx::SPEC,
     &metrics::SPEC,
     &host::SPEC,
     #[cfg(target_os = "linux")]

@@ -33,6 +33,7 @@ mod live {
     mod listen;
     mod memcached;
     mod mysql;
+    mod nginx;
     mod pgbouncer;
     mod postgres;
     mod postgres_locks;
