@@ -24,6 +24,8 @@ pub mod nginx;
 #[cfg(feature = "io")]
 pub mod pgbouncer;
 #[cfg(feature = "io")]
+pub mod phpfpm;
+#[cfg(feature = "io")]
 pub mod postgres;
 #[cfg(feature = "io")]
 mod proc;
@@ -43,6 +45,7 @@ pub const REGISTRY: &[&api::Spec] = &[
     &memcached::SPEC,
     &apache::SPEC,
     &nginx::SPEC,
+    &phpfpm::SPEC,
     &metrics::SPEC,
     &host::SPEC,
     #[cfg(target_os = "linux")]

@@ -19,7 +19,7 @@
 mod status;
 
 use crate::api::{
-    Class, Collector, Fault, FaultKind, Gauge, Lack, Lag, Layer, Reading, Section, Source, Spec, Support, Unit, Worse,
+    Capacity, Class, Collector, Fault, FaultKind, Gauge, Lack, Lag, Layer, Reading, Section, Source, Spec, Support, Unit, Worse,
 };
 use crate::http::usual::Wanted;
 use crate::http::{Http, Settings, address};
@@ -171,7 +171,9 @@ impl Nginx {
         let known = self.connections_max.is_some();
         let mut columns: Vec<Gauge> = GAUGES.iter().filter(|gauge| known || gauge.name != "connections_max").copied().collect();
         if !known {
-            columns.iter_mut().for_each(|gauge| gauge.capacity = crate::api::Capacity::None);
+            for gauge in &mut columns {
+                gauge.capacity = Capacity::None;
+            }
         }
         if tengine {
             columns.extend_from_slice(TENGINE);

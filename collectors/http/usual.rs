@@ -6,7 +6,7 @@ use reqwest::Url;
 
 /// What a kind of page is called, where it usually is, and how it is read.
 pub struct Wanted<'a, T> {
-    /// In messages: "no … at http://site/".
+    /// In messages: "no … at SITE".
     pub what: &'a str,
     /// Paths with their queries, the commonest first.
     pub usual: &'a [&'a str],

@@ -51,7 +51,7 @@ impl Status {
 pub fn parse(body: &[u8]) -> Option<Status> {
     let text = std::str::from_utf8(body).ok()?;
     let words: Vec<&str> = text.split(|c: char| c.is_ascii_whitespace() || c == ':').filter(|word| !word.is_empty()).collect();
-    if words.first().map(|word| word.eq_ignore_ascii_case("active")) != Some(true) {
+    if !words.first().is_some_and(|word| word.eq_ignore_ascii_case("active")) {
         return None;
     }
     let mut status = Status::default();

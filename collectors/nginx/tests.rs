@@ -1,5 +1,4 @@
 use super::*;
-use crate::api::Capacity;
 use crate::http::fake::{answer, pages, request, run, server};
 use std::sync::Mutex;
 use std::time::Duration;

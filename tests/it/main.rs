@@ -35,6 +35,8 @@ mod live {
     mod mysql;
     mod nginx;
     mod pgbouncer;
+    #[cfg(target_os = "linux")]
+    mod phpfpm;
     mod postgres;
     mod postgres_locks;
 }
