@@ -8,6 +8,8 @@ mod address;
 pub mod apache;
 pub mod api;
 #[cfg(feature = "io")]
+pub mod haproxy;
+#[cfg(feature = "io")]
 pub mod host;
 #[cfg(feature = "io")]
 pub mod http;
@@ -46,6 +48,7 @@ pub const REGISTRY: &[&api::Spec] = &[
     &apache::SPEC,
     &nginx::SPEC,
     &phpfpm::SPEC,
+    &haproxy::SPEC,
     &metrics::SPEC,
     &host::SPEC,
     #[cfg(target_os = "linux")]

@@ -25,7 +25,7 @@ use crate::address::Address;
 use crate::api::{Capacity, Collector, Fault, FaultKind, Gauge, Lack, Reading, Section, Spec, Support};
 use crate::http::usual::Wanted;
 use crate::http::{self, Http};
-use crate::settings;
+use crate::{settings, stream};
 use ask::ask;
 use gauges::ALL as GAUGES;
 use place::Place;
@@ -137,7 +137,9 @@ impl PhpFpm {
     async fn page(&mut self) -> Result<Status, Fault> {
         match &mut self.link {
             Some(Link::Http(http, url)) => PAGE.page(http, url).await,
-            Some(Link::FastCgi(address, path)) => ask(address, path, self.section.timeout).await.map(|(status, _)| status),
+            Some(Link::FastCgi(address, path)) => {
+                ask(address, path, self.section.timeout.max(stream::CONNECT)).await.map(|(status, _)| status)
+            }
             None => Err(Fault::new(FaultKind::Unreachable, format!("{} was not reached yet", self.place))),
         }
     }
@@ -155,7 +157,7 @@ impl PhpFpm {
                 let paths = path.as_ref().map_or(USUAL.to_vec(), |path| vec![path.as_str()]);
                 let mut tried = Vec::new();
                 for path in &paths {
-                    match ask(&address, path, self.section.timeout).await {
+                    match ask(&address, path, self.section.timeout.max(stream::CONNECT)).await {
                         Ok(found) => {
                             self.link = Some(Link::FastCgi(address, (*path).to_owned()));
                             return Ok(found);

@@ -28,6 +28,8 @@ mod files;
 mod live {
     mod apache;
     #[cfg(target_os = "linux")]
+    mod haproxy;
+    #[cfg(target_os = "linux")]
     mod host;
     #[cfg(target_os = "linux")]
     mod listen;
