@@ -29,7 +29,7 @@ use std::collections::BTreeSet;
 pub const SPEC: Spec = Spec {
     name: "apache",
     flag: "apache",
-    aliases: &["status-url", "status"],
+    aliases: &[],
     value: "URL",
     about: "Apache's mod_status: busy and idle workers, the scoreboard, connections, accesses",
     needs: NEEDS,

@@ -36,6 +36,8 @@ pub mod settings;
 #[cfg(feature = "io")]
 mod sql;
 #[cfg(feature = "io")]
+pub mod status;
+#[cfg(feature = "io")]
 mod stream;
 
 /// Every kind of target, in the order of the documentation.
@@ -49,6 +51,7 @@ pub const REGISTRY: &[&api::Spec] = &[
     &nginx::SPEC,
     &phpfpm::SPEC,
     &haproxy::SPEC,
+    &status::SPEC,
     &metrics::SPEC,
     &host::SPEC,
     #[cfg(target_os = "linux")]

@@ -125,7 +125,7 @@ fn kind(code: Option<&str>, service: &str) -> Option<Kind> {
     match (code.map(str::trim), service) {
         (Some("0"), _) | (None, "FRONTEND") => Some(Kind::Frontend),
         (Some("1"), _) | (None, "BACKEND") => Some(Kind::Backend),
-        (Some("2"), _) | (None, _) => Some(Kind::Server),
+        (Some("2") | None, _) => Some(Kind::Server),
         (Some("3"), _) => Some(Kind::Listener),
         _ => None,
     }
