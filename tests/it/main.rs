@@ -41,6 +41,7 @@ mod live {
     mod phpfpm;
     mod postgres;
     mod postgres_locks;
+    mod status;
 }
 
 #[path = "../../examples/open_loop/open_loop.rs"]
