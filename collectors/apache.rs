@@ -17,6 +17,7 @@
 mod status;
 
 use crate::api::{Class, Collector, Fault, FaultKind, Gauge, Lack, Layer, Reading, Section, Source, Spec, Support, Unit, Worse};
+use crate::http::usual::Wanted;
 use crate::http::{Http, Settings, address};
 use crate::settings;
 use reqwest::Url;
@@ -28,7 +29,7 @@ use std::collections::BTreeSet;
 pub const SPEC: Spec = Spec {
     name: "apache",
     flag: "apache",
-    aliases: &["status-url", "status"],
+    aliases: &[],
     value: "URL",
     about: "Apache's mod_status: busy and idle workers, the scoreboard, connections, accesses",
     needs: NEEDS,
@@ -44,7 +45,8 @@ const NEEDS: &str = "<Location \"/server-status\">
 ExtendedStatus On";
 
 /// Where the page usually is.
-const USUAL: [&str; 5] = ["/server-status", "/apache-status", "/status", "/whm-server-status", "/apache2-status"];
+const USUAL: [&str; 5] =
+    ["/server-status?auto", "/apache-status?auto", "/status?auto", "/whm-server-status?auto", "/apache2-status?auto"];
 
 /// No real page comes near.
 const MOST: usize = 4 << 20;
@@ -168,42 +170,20 @@ fn with_auto(mut url: Url) -> (Url, bool) {
     (url, true)
 }
 
-impl Apache {
-    async fn page(http: &mut Http, url: &Url) -> Result<Status, Fault> {
-        let answer = http.get(url, MOST).await?.ok()?;
+const PAGE: Wanted<'static, Status> = Wanted {
+    what: "status page",
+    usual: &USUAL,
+    most: MOST,
+    needs: NEEDS,
+    read: |answer| {
         status::parse(answer.whole_lines()).ok_or_else(|| {
             let fault = answer.nonsense("Apache's mod_status page for machines", "apache");
             if fault.hint.is_some() { fault } else { fault.hint(format!("the URL must reach mod_status itself:\n{NEEDS}")) }
         })
-    }
+    },
+};
 
-    /// Finds the page, where the address does not name it.
-    async fn search(&self, http: &mut Http) -> Result<(Url, Status), Fault> {
-        if !address::is_bare(&self.given) {
-            return Self::page(http, &self.given).await.map(|status| (self.given.clone(), status));
-        }
-        let mut tried = Vec::new();
-        let mut kind = FaultKind::Nonsense;
-        for path in USUAL {
-            let mut url = self.given.clone();
-            url.set_path(path);
-            url.set_query(Some("auto"));
-            match Self::page(http, &url).await {
-                Ok(status) => return Ok((url, status)),
-                // Nobody there: other paths would not help, and a saturated server needs no more questions.
-                Err(fault) if fault.kind == FaultKind::Unreachable => return Err(fault),
-                Err(fault) => {
-                    if matches!(fault.kind, FaultKind::Refused | FaultKind::Denied) && kind == FaultKind::Nonsense {
-                        kind = fault.kind;
-                    }
-                    tried.push(fault.message);
-                }
-            }
-        }
-        let message = format!("no status page at {}: tried\n  {}", address::shown(&self.given), tried.join("\n  "));
-        Err(Fault::new(kind, message).hint(format!("allow the page, or give its full URL:\n{NEEDS}")))
-    }
-
+impl Apache {
     /// Values of one page; `workers` is settled here.
     fn reading(&mut self, status: Status) -> Reading {
         let mut reading = Reading::default();
@@ -300,7 +280,7 @@ impl Collector for Apache {
 
     async fn start(&mut self) -> Result<Support, Fault> {
         let mut http = Http::new(&self.section, &self.settings, &self.given, "text/plain")?;
-        let (url, status) = self.search(&mut http).await?;
+        let (url, status) = PAGE.find(&mut http, &self.given).await?;
         self.slots = None;
         self.learn_slots(&status);
         let support = self.support(&url, &status);
@@ -313,7 +293,7 @@ impl Collector for Apache {
         let Some((http, url)) = &mut self.link else {
             return Err(Fault::new(FaultKind::Unreachable, format!("{} was not reached yet", address::shown(&self.given))));
         };
-        let status = Self::page(http, url).await?;
+        let status = PAGE.page(http, url).await?;
         Ok(self.reading(status))
     }
 }

@@ -408,6 +408,8 @@ pub struct Support {
     pub product: String,
     /// As the target says it.
     pub version: String,
+    /// The collector that reads it, where the target was given without its kind; its instance is called after that.
+    pub recognised: Option<&'static str>,
     /// Where it was found to answer, without any secret: `db:3306`, `http://web/server-status?auto`.
     pub endpoint: String,
     /// The columns of this run, in their order; settled here.

@@ -10,6 +10,7 @@ pub mod address;
 pub mod fake;
 pub mod sniff;
 mod tls;
+pub mod usual;
 
 use crate::api::{Fault, FaultKind, Section};
 use crate::settings::{self, Secret};
@@ -260,7 +261,7 @@ impl Answer {
             (401, _) => Err(Fault::new(FaultKind::Refused, format!("GET {asked}: {found}: {excerpt}"))
                 .hint("give a user with password_file, or token_file, in the target's section of the configuration")),
             (403, _) => Err(Fault::new(FaultKind::Denied, format!("GET {asked}: {found}: {excerpt}"))
-                .hint("the server must allow this address: for Apache `Require ip ADDRESS` in the page's <Location>")),
+                .hint("the page must allow this address: Apache `Require ip ADDRESS` in its <Location>, nginx `allow ADDRESS;`")),
             (_, Some(to)) if status.is_redirection() => Err(Fault::new(
                 FaultKind::Nonsense,
                 format!("GET {asked}: {found}: it leads to {to}, and redirects are not followed"),

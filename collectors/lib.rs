@@ -8,6 +8,8 @@ mod address;
 pub mod apache;
 pub mod api;
 #[cfg(feature = "io")]
+pub mod haproxy;
+#[cfg(feature = "io")]
 pub mod host;
 #[cfg(feature = "io")]
 pub mod http;
@@ -20,7 +22,11 @@ pub mod metrics;
 #[cfg(feature = "io")]
 pub mod mysql;
 #[cfg(feature = "io")]
+pub mod nginx;
+#[cfg(feature = "io")]
 pub mod pgbouncer;
+#[cfg(feature = "io")]
+pub mod phpfpm;
 #[cfg(feature = "io")]
 pub mod postgres;
 #[cfg(feature = "io")]
@@ -29,6 +35,10 @@ mod proc;
 pub mod settings;
 #[cfg(feature = "io")]
 mod sql;
+#[cfg(feature = "io")]
+pub mod status;
+#[cfg(feature = "io")]
+mod stream;
 
 /// Every kind of target, in the order of the documentation.
 #[cfg(feature = "io")]
@@ -38,6 +48,10 @@ pub const REGISTRY: &[&api::Spec] = &[
     &pgbouncer::SPEC,
     &memcached::SPEC,
     &apache::SPEC,
+    &nginx::SPEC,
+    &phpfpm::SPEC,
+    &haproxy::SPEC,
+    &status::SPEC,
     &metrics::SPEC,
     &host::SPEC,
     #[cfg(target_os = "linux")]

@@ -14,12 +14,13 @@ mod reply;
 use crate::address::{self, Address};
 use crate::api::{Collector, Fault, FaultKind, Gauge, Lack, Reading, Section, Spec, Support};
 use crate::settings;
+use crate::stream::{self, Stream};
 use gauges::{CPU, CPU_FIELDS, FIELDS, HIT_RATIO};
 use reply::{Reply, number};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// memcached.
 pub const SPEC: Spec = Spec {
@@ -51,18 +52,12 @@ fn open(section: &Section) -> Result<Box<dyn Collector>, Fault> {
         target: format!("{}@{address}", section.instance),
         address,
         // The caller owns the deadline of a read; a connection over a long way may take longer than a short tick.
-        timeout: section.timeout.max(CONNECT),
+        timeout: section.timeout.max(stream::CONNECT),
         connection: None,
         miscounts: false,
         seen: None,
     }))
 }
-
-/// How long a connection may take, however short the tick.
-const CONNECT: Duration = Duration::from_secs(3);
-
-trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for T {}
 
 struct Memcached {
     address: Address,
@@ -80,25 +75,11 @@ type Stats = HashMap<String, String>;
 
 impl Memcached {
     async fn connect(&self) -> Result<Box<dyn Stream>, Fault> {
-        let attempt = async {
-            Ok::<Box<dyn Stream>, std::io::Error>(match &self.address {
-                Address::Tcp { host, port } => {
-                    let stream = tokio::net::TcpStream::connect((host.as_str(), *port)).await?;
-                    stream.set_nodelay(true)?;
-                    Box::new(stream)
-                }
-                Address::Unix(path) => Box::new(tokio::net::UnixStream::connect(path).await?),
-            })
-        };
-        let failed = |found: String| {
+        let failed = |found: &std::io::Error| {
             Fault::new(FaultKind::Unreachable, format!("connect to {}: {found}", self.target))
                 .hint("is memcached running there, and does it listen on that address (-l, -p, -s)?")
         };
-        match tokio::time::timeout(self.timeout, attempt).await {
-            Ok(Ok(stream)) => Ok(stream),
-            Ok(Err(why)) => Err(failed(why.to_string())),
-            Err(_) => Err(failed(format!("no answer in {:?}", self.timeout))),
-        }
+        stream::connect(&self.address, self.timeout).await.map_err(|why| failed(&why))
     }
 
     /// One question and its whole answer. After an error the connection must not be used again: what is left of the answer

@@ -296,6 +296,7 @@ impl Collector for MySql {
             facts: constants.chain(gauges::FACTS.iter().filter_map(fact)).collect(),
             sees: std::iter::once("status and settings".to_owned()).chain(sight.sees.iter().cloned()).collect(),
             lacks: sight.lacks.clone(),
+            ..Support::default()
         };
         self.own.asked += session.asked;
         session.asked = 0;

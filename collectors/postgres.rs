@@ -236,6 +236,7 @@ impl Collector for Postgres {
             facts: identity.facts.iter().map(|(name, text)| (name.clone(), plain(text))).collect(),
             sees,
             lacks,
+            ..Support::default()
         };
         self.known = Some(Known {
             identity,

@@ -15,6 +15,8 @@ pub enum Page {
     PhpFpm,
     /// HAProxy's statistics as CSV.
     HaproxyCsv,
+    /// HAProxy's statistics for people.
+    HaproxyHtml,
     /// The Prometheus text format.
     Prometheus,
     /// Some JSON.
@@ -38,7 +40,13 @@ pub fn page(body: &[u8]) -> Page {
     if text.is_empty() {
         Page::Empty
     } else if starts(&["<!doctype html", "<html", "<head", "<body"]) {
-        if text.contains("Apache Server Status") { Page::ApacheHtml } else { Page::Html }
+        if text.contains("Apache Server Status") {
+            Page::ApacheHtml
+        } else if text.contains("Statistics Report for HAProxy") {
+            Page::HaproxyHtml
+        } else {
+            Page::Html
+        }
     } else if starts(&["<?php", "<br />\n<b>"]) || text.starts_with("PHP ") {
         Page::Php
     } else if line("BusyServers:") {
@@ -71,6 +79,7 @@ pub fn name(body: &[u8]) -> String {
         Page::NginxStub => "nginx' stub_status page".to_owned(),
         Page::PhpFpm => "php-fpm's status page".to_owned(),
         Page::HaproxyCsv => "HAProxy's statistics (CSV)".to_owned(),
+        Page::HaproxyHtml => "HAProxy's statistics for people (HTML)".to_owned(),
         Page::Prometheus => "a page in the Prometheus text format".to_owned(),
         Page::Json => "JSON".to_owned(),
         Page::Html => title(body).map_or_else(|| "an HTML page".to_owned(), |title| format!("an HTML page titled {title:?}")),
@@ -84,6 +93,9 @@ pub fn name(body: &[u8]) -> String {
 pub fn flag(body: &[u8]) -> Option<&'static str> {
     match page(body) {
         Page::ApacheAuto | Page::ApacheHtml => Some("apache"),
+        Page::NginxStub => Some("nginx"),
+        Page::PhpFpm => Some("phpfpm"),
+        Page::HaproxyCsv | Page::HaproxyHtml => Some("haproxy"),
         Page::Prometheus => Some("metrics"),
         _ => None,
     }

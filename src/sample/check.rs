@@ -23,6 +23,7 @@ pub async fn check(config: &Config, say: &Say) -> u8 {
         Err(code) => return code,
     };
     let found = collect.start(START_LIMIT).await;
+    let config = &config.recognised(collectors::REGISTRY, &found);
     // One read proves more than a connection does.
     let mut schedule = Schedule::new(Instant::now(), crate::time::unix_ms(), config.tick);
     tokio::time::sleep_until(schedule.t0()).await;

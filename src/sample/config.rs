@@ -8,7 +8,7 @@ pub use print::print;
 
 use super::cli::{Options, Role, Timeout, Typed, is_host, is_name};
 use super::redact::{self, Scrub};
-use collectors::api::{Section, Spec};
+use collectors::api::{Fault, Section, Spec, Support};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
@@ -60,6 +60,8 @@ pub struct TargetConfig {
     pub allow_down: bool,
     /// Where it stands in the file; `None` from the command line.
     pub place: Option<Place>,
+    /// The user gave its name.
+    pub named: bool,
 }
 
 /// A whole run.
@@ -177,6 +179,7 @@ pub fn effective(registry: &[&'static Spec], typed: &Typed) -> Result<Config, Wr
     let names = names(&asked, &mut notes)?;
     let mut targets = Vec::with_capacity(asked.len());
     for (target, instance) in asked.into_iter().zip(names) {
+        let named = target.name.is_some();
         let timeout = match target.timeout {
             None => timeout,
             some => self::timeout(some, tick, &format!("the timeout of {instance}"))?,
@@ -187,6 +190,7 @@ pub fn effective(registry: &[&'static Spec], typed: &Typed) -> Result<Config, Wr
             every: target.every,
             allow_down: target.allow_down.unwrap_or(allow_down),
             place: target.place,
+            named,
         });
     }
     Ok(Config {
@@ -247,13 +251,7 @@ fn names(asked: &[Asked], notes: &mut Vec<String>) -> Result<Vec<String>, Wrong>
             continue;
         }
         let kind = target.spec.name;
-        let mut name = kind.to_owned();
-        for number in 2.. {
-            if !names.iter().flatten().any(|taken| *taken == name) {
-                break;
-            }
-            name = format!("{kind}{number}");
-        }
+        let name = free_name(kind, |name| names.iter().flatten().any(|taken| taken == name));
         if name != kind {
             notes.push(format!(
                 "note: {} is called {name} in the files; name it yourself with --{} NAME={}",
@@ -267,12 +265,35 @@ fn names(asked: &[Asked], notes: &mut Vec<String>) -> Result<Vec<String>, Wrong>
     Ok(names.into_iter().flatten().collect())
 }
 
+/// A kind's name, numbered from the second on.
+fn free_name(kind: &str, taken: impl Fn(&str) -> bool) -> String {
+    let numbered = (2..).map(|number| format!("{kind}{number}"));
+    std::iter::once(kind.to_owned()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
+}
+
 /// A duration as people write it.
 pub fn show(time: Duration) -> String {
     humantime::format_duration(Duration::from_micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))).to_string()
 }
 
 impl Config {
+    /// The same with every target that was given without its kind as what it turned out to be, and called after that unless
+    /// the user gave it a name.
+    pub fn recognised(&self, registry: &[&'static Spec], found: &[Result<Support, Fault>]) -> Self {
+        let mut config = self.clone();
+        for (n, found) in found.iter().enumerate() {
+            let kind = found.as_ref().ok().and_then(|support| support.recognised);
+            let Some(spec) = registry.iter().find(|spec| Some(spec.name) == kind) else { continue };
+            config.targets[n].spec = spec;
+            if !config.targets[n].named {
+                let others =
+                    |name: &str| config.targets.iter().enumerate().any(|(m, other)| m != n && other.section.instance == name);
+                config.targets[n].section.instance = free_name(spec.name, others);
+            }
+        }
+        config
+    }
+
     /// Every secret that the configuration holds.
     pub fn secrets(&self) -> Scrub {
         let mut scrub = Scrub::default();

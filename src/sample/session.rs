@@ -54,6 +54,7 @@ pub async fn sample(config: &Config, say: &Say, mut detached: Option<Detached>, 
             return code_of_signal(number);
         }
     };
+    let config = &config.recognised(collectors::REGISTRY, &found);
     check::brief(config, &found, say);
     let verdict = check::verdict(config, &found);
     if verdict != exit::DONE {

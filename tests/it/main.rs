@@ -28,14 +28,20 @@ mod files;
 mod live {
     mod apache;
     #[cfg(target_os = "linux")]
+    mod haproxy;
+    #[cfg(target_os = "linux")]
     mod host;
     #[cfg(target_os = "linux")]
     mod listen;
     mod memcached;
     mod mysql;
+    mod nginx;
     mod pgbouncer;
+    #[cfg(target_os = "linux")]
+    mod phpfpm;
     mod postgres;
     mod postgres_locks;
+    mod status;
 }
 
 #[path = "../../examples/open_loop/open_loop.rs"]

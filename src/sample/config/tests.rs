@@ -127,3 +127,17 @@ fn only_secrets_are_redacted_in_print() {
         assert!(printed.contains(shown), "{shown} in\n{printed}");
     }
 }
+
+#[test]
+fn a_target_given_without_its_kind_becomes_what_it_turned_out_to_be() {
+    let config = of("[[fake]]\n[[fake]]\n[[fake]]\nname = \"mine\"\n[[fake]]", &[]).unwrap();
+    assert_eq!(names_of(&config), ["fake", "fake2", "mine", "fake3", "host"]);
+    let is = |kind| Ok(Support { recognised: kind, ..Support::default() });
+    let down = Err(Fault::new(FaultKind::Unreachable, "nobody there"));
+    let found = [is(Some("host")), is(None), is(Some("host")), down, is(None)];
+    let config = config.recognised(&[&FAKE, &HOST], &found);
+    // The machine itself is called host already.
+    assert_eq!(names_of(&config), ["host2", "fake2", "mine", "fake3", "host"]);
+    let kinds: Vec<_> = config.targets.iter().map(|target| target.spec.name).collect();
+    assert_eq!(kinds, ["host", "fake", "host", "fake", "host"]);
+}
