@@ -9,7 +9,7 @@ pub mod address;
 #[cfg(test)]
 pub mod fake;
 pub mod sniff;
-mod tls;
+pub(crate) mod tls;
 
 use crate::api::{Fault, FaultKind, Section};
 use crate::settings::{self, Secret};

@@ -22,6 +22,8 @@ pub mod mysql;
 #[cfg(feature = "io")]
 mod proc;
 #[cfg(feature = "io")]
+pub mod redis;
+#[cfg(feature = "io")]
 pub mod settings;
 #[cfg(feature = "io")]
 mod sql;
@@ -31,6 +33,7 @@ mod sql;
 pub const REGISTRY: &[&api::Spec] = &[
     &mysql::SPEC,
     &apache::SPEC,
+    &redis::SPEC,
     &memcached::SPEC,
     &metrics::SPEC,
     &host::SPEC,

@@ -24,4 +24,5 @@ mod live {
     #[cfg(target_os = "linux")]
     mod listen;
     mod memcached;
+    mod redis;
 }
