@@ -8,6 +8,8 @@ mod address;
 pub mod apache;
 pub mod api;
 #[cfg(feature = "io")]
+pub mod cgroup;
+#[cfg(feature = "io")]
 pub mod host;
 #[cfg(feature = "io")]
 pub mod http;
@@ -21,6 +23,8 @@ pub mod metrics;
 pub mod mysql;
 #[cfg(feature = "io")]
 mod proc;
+#[cfg(feature = "io")]
+pub mod process;
 #[cfg(feature = "io")]
 pub mod redis;
 #[cfg(feature = "io")]
@@ -37,6 +41,8 @@ pub const REGISTRY: &[&api::Spec] = &[
     &memcached::SPEC,
     &metrics::SPEC,
     &host::SPEC,
+    &process::SPEC,
+    &cgroup::SPEC,
     #[cfg(target_os = "linux")]
     &listen::SPEC,
 ];

@@ -20,6 +20,8 @@ mod files;
 mod live {
     mod apache;
     #[cfg(target_os = "linux")]
+    mod cgroup;
+    #[cfg(target_os = "linux")]
     mod host;
     #[cfg(target_os = "linux")]
     mod listen;

@@ -58,12 +58,12 @@ impl Client {
     }
 
     fn send(&mut self, words: &[&str]) {
-        let mut text = format!("*{}\r\n", words.len());
+        let mut text = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {
-            text += &format!("${}\r\n{word}\r\n", word.len());
+            write!(text, "${}\r\n{word}\r\n", word.len()).expect("it fits");
         }
         // A refusing server closes at once, and the command may then not reach it; its answer is there all the same.
-        let _ = self.0.get_mut().write_all(text.as_bytes());
+        let _ = self.0.get_mut().write_all(&text);
     }
 
     /// The answer's first line; the text of a bulk string.
