@@ -10,9 +10,13 @@ pub mod api;
 #[cfg(feature = "io")]
 pub mod cgroup;
 #[cfg(feature = "io")]
+mod declared;
+#[cfg(feature = "io")]
 pub mod host;
 #[cfg(feature = "io")]
 pub mod http;
+#[cfg(feature = "io")]
+pub mod json;
 #[cfg(all(feature = "io", target_os = "linux"))]
 pub mod listen;
 #[cfg(feature = "io")]
@@ -25,6 +29,10 @@ pub mod mysql;
 mod proc;
 #[cfg(feature = "io")]
 pub mod process;
+#[cfg(feature = "io")]
+pub mod promql;
+#[cfg(feature = "io")]
+pub mod query;
 #[cfg(feature = "io")]
 pub mod redis;
 #[cfg(feature = "io")]
@@ -40,6 +48,9 @@ pub const REGISTRY: &[&api::Spec] = &[
     &redis::SPEC,
     &memcached::SPEC,
     &metrics::SPEC,
+    &json::SPEC,
+    &promql::SPEC,
+    &query::SPEC,
     &host::SPEC,
     &process::SPEC,
     &cgroup::SPEC,
