@@ -28,6 +28,8 @@ mod files;
 mod live {
     mod apache;
     #[cfg(target_os = "linux")]
+    mod cgroup;
+    #[cfg(target_os = "linux")]
     mod haproxy;
     #[cfg(target_os = "linux")]
     mod host;
@@ -41,6 +43,7 @@ mod live {
     mod phpfpm;
     mod postgres;
     mod postgres_locks;
+    mod redis;
     mod status;
 }
 
