@@ -191,6 +191,8 @@ pub struct Gauge {
     pub resource: &'static str,
     /// Read, or derived.
     pub source: Source,
+    /// Nobody declared the class: it follows from the name and what the target says of the type, and the reader says so.
+    pub guessed: bool,
     /// One line for people.
     pub help: &'static str,
 }
@@ -216,6 +218,7 @@ impl Gauge {
             layer: None,
             resource: "",
             source: Source::Read,
+            guessed: false,
             help,
         }
     }
@@ -273,6 +276,12 @@ impl Gauge {
     /// Worked out by the reader instead of read.
     pub const fn derived(mut self, source: Source) -> Self {
         self.source = source;
+        self
+    }
+
+    /// The class follows from the name alone; the reader says so.
+    pub const fn guessed(mut self) -> Self {
+        self.guessed = true;
         self
     }
 
@@ -399,6 +408,8 @@ pub struct Support {
     pub product: String,
     /// As the target says it.
     pub version: String,
+    /// The collector that reads it, where the target was given without its kind; its instance is called after that.
+    pub recognised: Option<&'static str>,
     /// Where it was found to answer, without any secret: `db:3306`, `http://web/server-status?auto`.
     pub endpoint: String,
     /// The columns of this run, in their order; settled here.

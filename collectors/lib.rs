@@ -2,10 +2,58 @@
 //!
 //! A new target is one new file, its fixtures, and two lines here: its `mod` and its entry in [`REGISTRY`].
 
+#[cfg(feature = "io")]
+mod address;
+#[cfg(feature = "io")]
+pub mod apache;
 pub mod api;
 #[cfg(feature = "io")]
+pub mod haproxy;
+#[cfg(feature = "io")]
+pub mod host;
+#[cfg(feature = "io")]
+pub mod http;
+#[cfg(all(feature = "io", target_os = "linux"))]
+pub mod listen;
+#[cfg(feature = "io")]
+pub mod memcached;
+#[cfg(feature = "io")]
+pub mod metrics;
+#[cfg(feature = "io")]
+pub mod mysql;
+#[cfg(feature = "io")]
+pub mod nginx;
+#[cfg(feature = "io")]
+pub mod pgbouncer;
+#[cfg(feature = "io")]
+pub mod phpfpm;
+#[cfg(feature = "io")]
+pub mod postgres;
+#[cfg(feature = "io")]
+mod proc;
+#[cfg(feature = "io")]
 pub mod settings;
+#[cfg(feature = "io")]
+mod sql;
+#[cfg(feature = "io")]
+pub mod status;
+#[cfg(feature = "io")]
+mod stream;
 
 /// Every kind of target, in the order of the documentation.
 #[cfg(feature = "io")]
-pub const REGISTRY: &[&api::Spec] = &[];
+pub const REGISTRY: &[&api::Spec] = &[
+    &mysql::SPEC,
+    &postgres::SPEC,
+    &pgbouncer::SPEC,
+    &memcached::SPEC,
+    &apache::SPEC,
+    &nginx::SPEC,
+    &phpfpm::SPEC,
+    &haproxy::SPEC,
+    &status::SPEC,
+    &metrics::SPEC,
+    &host::SPEC,
+    #[cfg(target_os = "linux")]
+    &listen::SPEC,
+];

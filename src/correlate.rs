@@ -17,7 +17,7 @@ pub mod report;
 pub mod symptoms;
 pub mod verdict;
 
-use crate::exit;
+use crate::{driver, exit};
 use clap::Parser;
 use std::ffi::OsString;
 use std::io::Write;
@@ -33,6 +33,18 @@ pub fn run<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> u8 {
         }
     };
     let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr().lock());
+    if options.log.timeline {
+        return match driver::read(&options.driver, &options.log.options(None)) {
+            Ok(timeline) => {
+                let _ = timeline.write(&mut out);
+                exit::DONE
+            }
+            Err(why) => {
+                let _ = writeln!(err, "correlate: {why}");
+                exit::UNUSABLE_INPUT
+            }
+        };
+    }
     match judge_run::verdict(&options) {
         Ok(verdict) => {
             let text = if options.json { report::json::render(&verdict) } else { report::text::render(&verdict) };

@@ -16,3 +16,7 @@ pub const TARGET_UNREADABLE: u8 = 5;
 pub const GATE_STOPPED: u8 = 6;
 /// `sampler` with a wrapped driver: the sampler itself failed; otherwise the driver's own code is passed on.
 pub const SAMPLER_FAILED: u8 = 125;
+/// `sampler` with a wrapped driver: the driver is there but cannot be started, as shells say it.
+pub const DRIVER_NOT_EXECUTABLE: u8 = 126;
+/// `sampler` with a wrapped driver: the driver is not there, as shells say it.
+pub const DRIVER_NOT_FOUND: u8 = 127;

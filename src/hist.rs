@@ -132,7 +132,7 @@ mod tests {
 
         #[test]
         fn merging_is_the_same_as_adding_to_one_and_a_cell_keeps_all(a in prop::collection::vec(0_u64..5_000_000, 0..50), b in prop::collection::vec(0_u64..5_000_000, 0..50)) {
-            let fill = |xs: &[u64]| { let mut h = Hist::default(); xs.iter().for_each(|x| h.add_us(*x)); h };
+            let fill = |xs: &[u64]| { let mut h = Hist::default(); for x in xs { h.add_us(*x); } h };
             let (mut left, right) = (fill(&a), fill(&b));
             left.merge(&right);
             prop_assert_eq!(&left, &fill(&[a, b].concat()));

@@ -4,9 +4,12 @@
 //! those and the driver's own log after the run, and names the gauge that left its resting value first.
 
 pub mod correlate;
+pub mod driver;
 pub mod exit;
 pub mod hist;
 pub mod judge;
+#[cfg(feature = "sampler")]
+pub mod sample;
 pub mod text;
 pub mod ticks;
 pub mod time;

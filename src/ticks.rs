@@ -198,7 +198,7 @@ impl Meaning {
             own: gauge.own,
             layer: gauge.layer,
             resource: gauge.resource.to_owned(),
-            guessed: false,
+            guessed: gauge.guessed,
             share: match gauge.source {
                 api::Source::Share(a, b) => Some([columns(a), columns(b)]),
                 _ => None,

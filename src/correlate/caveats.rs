@@ -4,6 +4,7 @@ use super::align::{Basis, Load};
 use super::gather::Frame;
 use super::phases::Phases;
 use super::verdict::Caveat;
+use crate::driver::caveat::{CAVEATS, CLOSED_LOOP};
 use crate::judge::rest::FEWEST;
 use crate::judge::robust::{mean, quantile};
 use crate::timeline::{Offered, Timeline};
@@ -124,13 +125,11 @@ pub fn of_load(frame: &Frame, load: &Load, phases: &Phases, timeline: Option<&Ti
                 can_change_name: true,
             });
         }
-        for code in &timeline.driver.caveats {
-            caveats.push(Caveat {
-                code: "driver_log",
-                text: format!("the driver's log: {}", code.replace('_', " ")),
-                todo: "see the driver's page in the documentation".to_owned(),
-                can_change_name: false,
-            });
+        // A closed loop is said above, with what follows from it for this run.
+        for (code, text, todo) in CAVEATS.iter().filter(|(code, ..)| *code != CLOSED_LOOP) {
+            if timeline.driver.caveats.iter().any(|said| said == code) {
+                caveats.push(Caveat { code, text: (*text).to_owned(), todo: (*todo).to_owned(), can_change_name: false });
+            }
         }
         // What is slow already at rest has no rest.
         let resting = quantile(phases.low_bins().map(|bin| load.p50_ms[bin]), 0.5);

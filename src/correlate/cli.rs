@@ -1,14 +1,15 @@
 //! The command line of `correlate`.
 
-use clap::Parser;
+use crate::driver;
+use clap::{Args, Parser};
 use std::path::PathBuf;
 
 /// What gave way first in a load test, and at what rate.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "correlate", version, about, after_help = AFTER)]
+#[command(name = "correlate", version, about, after_help = after_help())]
 pub struct Options {
     /// The sampler's files: PREFIX.ticks.tsv, and PREFIX.waits.tsv where it does not stand beside it
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "timeline", value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
     /// A load driver's own log (repeat it for several logs of one run); recognised by its content
@@ -27,7 +28,110 @@ pub struct Options {
     /// latency, 5 ms without a driver's log)
     #[arg(long, value_name = "MS")]
     pub floor: Option<f64>,
+
+    /// How the driver's log is read.
+    #[command(flatten)]
+    pub log: Log,
 }
 
-const AFTER: &str = "\
+/// How the driver's log is read.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Driver's log")]
+pub struct Log {
+    /// Print the driver's log in the neutral form and judge nothing
+    #[arg(long, requires = "driver")]
+    pub timeline: bool,
+
+    /// The format of the log, where it is not told rightly from its content; see the list below
+    #[arg(long, value_name = "NAME")]
+    pub driver_format: Option<String>,
+
+    /// When the driver was started (Unix seconds or milliseconds), for a log with times since its own start only; a driver
+    /// started by the sampler needs none. FILE=UNIX for one of several logs: the rungs of a ladder
+    #[arg(long, value_name = "[FILE=]UNIX", value_parser = start)]
+    pub driver_start: Vec<Start>,
+
+    /// The zone of local stamps: +02:00, UTC or local
+    #[arg(long, value_name = "ZONE")]
+    pub driver_zone: Option<driver::Zone>,
+
+    /// What names a step: another field of the log, or a pattern such as "{method} {name}"
+    #[arg(long, value_name = "FIELD")]
+    pub step_by: Option<driver::StepBy>,
+
+    /// What became of requests with this code or text: 409=refused, 5xx=failed, "sold out=refused" (repeat it)
+    #[arg(long, value_name = "RULE")]
+    pub outcome: Vec<driver::Rule>,
+
+    /// What should have been sent: 100:3000/5m,3000/10m,6000/1m
+    #[arg(long, value_name = "PLAN")]
+    pub plan: Option<driver::Plan>,
+
+    /// The planned shares of the steps: "seat map=70,hold=25,pay=5"
+    #[arg(long, value_name = "SHARES")]
+    pub mix: Option<driver::Mix>,
+
+    /// The columns of a CSV of no format in the list: start=ts,time=ms:took,code=status,step=route
+    #[arg(long, value_name = "COLUMNS")]
+    pub driver_columns: Option<driver::Columns>,
+
+    /// The driver paused on purpose: a stretch without any request inside the run is no hole in its log
+    #[arg(long)]
+    pub driver_holes: bool,
+}
+
+impl Log {
+    /// The options of the log's reader; a driver that the sampler started needs no `--driver-start`.
+    pub fn options(&self, child_start_unix_ms: Option<i64>) -> driver::Options {
+        driver::Options {
+            format: self.driver_format.clone(),
+            start_unix_ms: self
+                .driver_start
+                .iter()
+                .rfind(|start| start.file.is_none())
+                .map(|start| start.unix_ms)
+                .or(child_start_unix_ms),
+            starts: self.driver_start.iter().filter_map(|start| Some((start.file.clone()?, start.unix_ms))).collect(),
+            zone: self.driver_zone.clone(),
+            step_by: self.step_by.clone().unwrap_or_default(),
+            outcomes: self.outcome.clone(),
+            plan: self.plan.clone(),
+            mix: self.mix.clone(),
+            columns: self.driver_columns.clone(),
+            allow_holes: self.driver_holes,
+        }
+    }
+}
+
+/// When a driver was started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Its log; every log without a clock where none is named.
+    pub file: Option<PathBuf>,
+    /// Unix milliseconds.
+    pub unix_ms: i64,
+}
+
+fn start(text: &str) -> Result<Start, String> {
+    match text.rsplit_once('=') {
+        Some((file, time)) => Ok(Start { file: Some(PathBuf::from(file)), unix_ms: unix_ms(time)? }),
+        None => Ok(Start { file: None, unix_ms: unix_ms(text)? }),
+    }
+}
+
+/// Unix time in seconds or milliseconds: nobody tests the year 5138 or January 1970.
+fn unix_ms(text: &str) -> Result<i64, String> {
+    let value: f64 = text.trim().parse().map_err(|_| format!("not a Unix time: {text:?}; for example $(date +%s)"))?;
+    if !(1e9..1e14).contains(&value) {
+        return Err(format!("not a Unix time in seconds or milliseconds: {text:?}; for example $(date +%s)"));
+    }
+    Ok(if value < 1e11 { value * 1e3 } else { value } as i64)
+}
+
+const EXIT_CODES: &str = "\
 Exit codes: 0 answered · 1 a gate failed · 2 wrong usage · 3 an input file is unusable · 4 inconclusive, or too little data";
+
+fn after_help() -> String {
+    let formats: Vec<String> = driver::formats().map(|(name, _, about)| format!("  {name:<20} {about}")).collect();
+    format!("Formats of drivers' logs:\n{}\n\n{EXIT_CODES}", formats.join("\n"))
+}

@@ -1,8 +1,9 @@
 //! Which file is which, and the drivers' logs.
 
+use crate::driver::caveat::RELATIVE_CLOCK;
 use crate::text::InputError;
 use crate::timeline::Timeline;
-use crate::{ticks, waits};
+use crate::{driver, ticks, waits};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -56,17 +57,15 @@ fn beside(ticks: &Path) -> Option<PathBuf> {
 }
 
 /// The drivers' logs of one run as one timeline; `None` where none was given.
-pub fn driver(paths: &[PathBuf]) -> Result<Option<Timeline>, InputError> {
-    let mut joined: Option<Timeline> = None;
-    for path in paths {
-        let file = File::open(path).map_err(|why| InputError::new(path, format!("cannot be opened: {why}")))?;
-        let timeline = Timeline::read(path, BufReader::new(file))?;
-        match &mut joined {
-            None => joined = Some(timeline),
-            Some(first) => first.intervals.extend(timeline.intervals),
-        }
+pub fn driver(paths: &[PathBuf], options: &driver::Options) -> Result<Option<Timeline>, InputError> {
+    let Some(first) = paths.first() else { return Ok(None) };
+    let timeline = driver::read(paths, options)?;
+    if timeline.driver.caveats.iter().any(|code| code == RELATIVE_CLOCK) {
+        return Err(InputError::new(first, "has times since the driver's own start only, and that start is not known").hint(
+            "--driver-start $(date +%s), taken when the driver was started; or let the sampler start it: sampler … -- DRIVER",
+        ));
     }
-    Ok(joined)
+    Ok(Some(timeline))
 }
 
 /// Whether a file begins as a file of ticks does.

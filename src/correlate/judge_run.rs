@@ -24,7 +24,8 @@ pub fn verdict(options: &Options) -> Result<Verdict, InputError> {
     let files = input::files(&options.files)?;
     let frame = gather::gather(&files.ticks)?;
     let waits = files.waits.as_deref().map(waits::read).transpose()?;
-    let timeline = input::driver(&options.driver)?;
+    let started = frame.children.iter().find_map(|child| child.start_unix_ms);
+    let timeline = input::driver(&options.driver, &options.log.options(started))?;
     let mut verdict = judge(&frame, waits.as_ref(), timeline.as_ref(), options);
     verdict.run.ticks = files.ticks.display().to_string();
     verdict.run.waits = files.waits.map(|path| path.display().to_string());

@@ -61,7 +61,8 @@ impl Phases {
         let start = median(axis[first..(first + (last - first).div_ceil(20)).min(last)].iter().copied());
         let bottom = start.min(top);
         let quarter = bottom + 0.25 * (steady - bottom);
-        let low_end = (first..end).find(|bin| axis[*bin] > quarter).unwrap_or(end);
+        let lead = frame.bins_of(((last - first) as f64 * frame.step_s / 40.0).min(3.0), 3);
+        let low_end = leaves(&axis[..end], first, quarter, lead);
         let flat = bottom > 0.7 * top;
         let low_end = if flat { first } else { low_end };
         let warm = (((last - first) as f64 * frame.step_s / 15.0).min(15.0) / frame.step_s) as usize;
@@ -92,6 +93,13 @@ impl Phases {
     pub fn climbs(&self) -> bool {
         self.low.iter().any(|low| *low)
     }
+}
+
+/// The first bin from which the load stays over a level for `lead` bins; the end where it never does. One bin alone proves
+/// nothing: where visitors come at random, three in the first tenth of a second are a rate of 30 a second.
+fn leaves(axis: &[f64], first: usize, level: f64, lead: usize) -> usize {
+    let stays = |bin: &usize| axis[*bin..(*bin + lead).min(axis.len())].iter().all(|x| *x > level);
+    (first..axis.len()).find(stays).unwrap_or(axis.len())
 }
 
 fn axis(smoothed: &[f64], load: &Load, top: f64) -> Vec<f64> {
@@ -148,4 +156,24 @@ fn parts(axis: &[f64], top: f64, edges: &[usize; 7], frame: &Frame) -> Vec<Part>
     .filter(|(_, from, to)| to > from)
     .map(|(name, from, to)| Part { name, bins: (from, to) })
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_in_the_first_bins_of_a_low_load_is_not_the_climb() {
+        let mut axis = vec![f64::NAN, 30.0, 24.0];
+        axis.extend([5.0; 40]);
+        axis.extend((0..50).map(f64::from));
+        // 21 is passed at the 22nd bin of the climb.
+        assert_eq!(leaves(&axis, 1, 21.0, 5), 43 + 22);
+        assert_eq!(leaves(&axis, 1, 60.0, 5), axis.len());
+    }
+
+    #[test]
+    fn a_climb_that_ends_before_the_lead_is_one() {
+        assert_eq!(leaves(&[1.0, 1.0, 9.0, 9.0], 0, 5.0, 5), 2);
+    }
 }

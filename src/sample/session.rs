@@ -1,0 +1,351 @@
+//! One run: files, targets, and then tick after tick until its end.
+
+use super::background::Detached;
+use super::check::{self, START_LIMIT};
+use super::collect::{Collect, Outcome};
+use super::config::Config;
+use super::drive::{Driver, Event, Phase, code_of_signal, find};
+use super::header::{Columns, header};
+use super::health::{Health, counted, silent};
+use super::progress::Progress;
+use super::redact;
+use super::say::Say;
+use super::schedule::{Schedule, Tick};
+use super::write::{Files, Opened};
+use crate::exit;
+use crate::ticks::Child;
+use collectors::api::{FaultKind, Support};
+use rustix::process::Signal;
+use std::io;
+use tokio::time::{Instant, sleep_until};
+
+/// Samples until the run's end; gives the exit code.
+pub async fn sample(config: &Config, say: &Say, mut detached: Option<Detached>, unix_ms: fn() -> f64) -> u8 {
+    if let Some(program) = config.command.first()
+        && let Err((wrong, code)) = find(program)
+    {
+        say.trouble(&wrong.to_string());
+        return code;
+    }
+    let mut collect = match check::open(config, say) {
+        Ok(collect) => collect,
+        Err(code) => return code,
+    };
+    let opened = match Opened::open(config.out.as_deref(), config.force) {
+        Ok(opened) => opened,
+        Err(wrong) => {
+            say.trouble(&wrong.to_string());
+            return exit::USAGE;
+        }
+    };
+    // From here on a signal ends the run in an orderly way.
+    let mut driver = match Driver::listen() {
+        Ok(driver) => driver,
+        Err(why) => {
+            say.trouble(&format!("signals cannot be received: {why}"));
+            opened.discard();
+            return exit::SAMPLER_FAILED;
+        }
+    };
+    let found = tokio::select! {
+        found = collect.start(START_LIMIT) => found,
+        Some(Event::Signal(number)) = driver.events.recv() => {
+            opened.discard();
+            return code_of_signal(number);
+        }
+    };
+    let config = &config.recognised(collectors::REGISTRY, &found);
+    check::brief(config, &found, say);
+    let verdict = check::verdict(config, &found);
+    if verdict != exit::DONE {
+        if verdict == exit::TARGET_UNREADABLE {
+            say.trouble("hint: sampler --check tells more; --allow-down begins all the same");
+        }
+        opened.discard();
+        return verdict;
+    }
+    let mut run = match Run::begin(config, say, collect, &found, opened, unix_ms) {
+        Ok(run) => run,
+        Err(code) => return code,
+    };
+    let code = run.go(&mut driver, detached.as_mut()).await;
+    run.progress.end(say);
+    say.tell(&run.health.summary());
+    if !run.failed {
+        say.tell(&format!("wrote {} and {}", run.files.ticks_path.display(), run.files.waits_path.display()));
+    }
+    code
+}
+
+struct Run<'a> {
+    config: &'a Config,
+    say: &'a Say,
+    collect: Collect,
+    columns: Vec<Columns>,
+    /// Values without a column were noted for this target.
+    unknown_noted: Vec<bool>,
+    files: Files,
+    schedule: Schedule,
+    health: Health,
+    progress: Progress,
+    /// How far the wall clock has moved against the plan, milliseconds.
+    clock_moved: f64,
+    phase: Phase,
+    row: Vec<Option<f64>>,
+    /// A file could not be written.
+    failed: bool,
+    /// The wall clock.
+    unix_ms: fn() -> f64,
+}
+
+impl<'a> Run<'a> {
+    fn begin(
+        config: &'a Config,
+        say: &'a Say,
+        collect: Collect,
+        found: &[Result<Support, collectors::api::Fault>],
+        opened: Opened,
+        unix_ms: fn() -> f64,
+    ) -> Result<Self, u8> {
+        let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let supports: Vec<_> = found
+            .iter()
+            .enumerate()
+            .map(|(n, found)| match found {
+                Ok(support) => (Some(support), support.columns.clone()),
+                Err(_) => (None, collect.columns(n).to_vec()),
+            })
+            .collect();
+        let schedule = Schedule::new(Instant::now(), unix_ms(), config.tick);
+        let (header, columns) = match header(config, &supports, schedule.start_unix_ms(), &hostname) {
+            Ok(done) => done,
+            Err(wrong) => {
+                say.trouble(&wrong.to_string());
+                opened.discard();
+                return Err(exit::USAGE);
+            }
+        };
+        let files = opened.begin(&header, config.show_rows, config.waits_per_tick).map_err(|why| {
+            say.trouble(&format!("the files cannot be written: {why}"));
+            exit::SAMPLER_FAILED
+        })?;
+        let names = config.targets.iter().map(|target| target.section.instance.as_str());
+        let health = Health::new(names.zip(columns.iter().map(|columns| columns.gauges.as_slice())));
+        let phase =
+            if config.command.is_empty() { Phase::Free { total: config.seconds } } else { Phase::Rest { total: config.rest } };
+        Ok(Self {
+            config,
+            say,
+            collect,
+            unknown_noted: vec![false; columns.len()],
+            row: vec![None; header.columns.len()],
+            columns,
+            files,
+            schedule,
+            health,
+            progress: Progress::default(),
+            clock_moved: 0.0,
+            phase,
+            failed: false,
+            unix_ms,
+        })
+    }
+
+    /// When the run ends, as far as that is known.
+    fn end(&self) -> Option<Instant> {
+        match &self.phase {
+            Phase::Free { total } => total.map(|total| self.schedule.t0() + total),
+            Phase::Cool { until } => Some(*until),
+            Phase::Rest { .. } | Phase::Driving => None,
+        }
+    }
+
+    async fn go(&mut self, driver: &mut Driver, mut detached: Option<&mut Detached>) -> u8 {
+        let in_background = detached.is_some();
+        let mut driver_code = None;
+        let mut stopping = None;
+        loop {
+            let next = self.schedule.next_at();
+            if self.end().is_some_and(|end| next >= end) {
+                break;
+            }
+            let rest_ends = match &self.phase {
+                Phase::Rest { total } => Some(self.schedule.t0() + *total),
+                _ => None,
+            };
+            tokio::select! {
+                biased;
+                Some(event) = driver.events.recv() => match event {
+                    Event::Signal(number) => {
+                        stopping = Some(number);
+                        match driver.pass_on(number) {
+                            Some(done) => self.say.tell(done),
+                            None => break,
+                        }
+                    }
+                    Event::Ended { unix_ms, code } => {
+                        driver.ended();
+                        driver_code = Some(code);
+                        self.child(&Child { end_unix_ms: Some(unix_ms), code: Some(i32::from(code)), ..Child::default() });
+                        if stopping.is_some() || self.failed {
+                            break;
+                        }
+                        self.phase = Phase::Cool { until: Instant::now() + self.config.cool };
+                    }
+                },
+                () = sleep_until(next), if !self.failed => {
+                    let Some(tick) = self.schedule.take(Instant::now()) else { continue };
+                    if let Err(why) = self.tick(&tick).await {
+                        self.fail(&why);
+                        // The driver is the user's; it goes on to its own end.
+                        if !driver.runs() {
+                            break;
+                        }
+                    }
+                    if let Some(detached) = detached.as_deref_mut() {
+                        match self.readiness() {
+                            Some(true) if !detached.ready() => {
+                                self.say.trouble("nobody waits for this run in the background any more: ended");
+                                return exit::SAMPLER_FAILED;
+                            }
+                            Some(false) => {
+                                self.say.trouble(&format!("{} did not answer in the first ticks: ended", self.never_up().join(", ")));
+                                driver.pass_on(Signal::TERM.as_raw());
+                                return exit::TARGET_UNREADABLE;
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+                () = sleep_until(rest_ends.unwrap_or(next)), if rest_ends.is_some() => {
+                    let start_unix_ms = (self.unix_ms)() as i64;
+                    if let Err(why) = driver.start(&self.config.command, in_background) {
+                        self.say.trouble(&format!("the driver {} cannot be started: {why}", self.config.command[0].display()));
+                        return exit::SAMPLER_FAILED;
+                    }
+                    let command = self.say.scrub(&redact::command(&self.config.command));
+                    self.child(&Child { command: Some(command), start_unix_ms: Some(start_unix_ms), ..Child::default() });
+                    self.phase = Phase::Driving;
+                    self.progress.end(self.say);
+                }
+            }
+        }
+        if self.failed {
+            exit::SAMPLER_FAILED
+        } else if let Some(code) = driver_code {
+            code
+        } else if let (Some(number), false) = (stopping, self.config.command.is_empty()) {
+            code_of_signal(number)
+        } else if self.never_up().is_empty() {
+            exit::DONE
+        } else {
+            exit::TARGET_UNREADABLE
+        }
+    }
+
+    /// Records the driver's start or end.
+    fn child(&mut self, child: &Child) {
+        if let Err(why) = self.files.ticks.child(child) {
+            self.fail(&why);
+        }
+    }
+
+    /// A file can no longer be written: said once.
+    fn fail(&mut self, why: &io::Error) {
+        if !std::mem::replace(&mut self.failed, true) {
+            self.say.trouble(&format!("{} cannot be written: {why}", self.files.ticks_path.display()));
+        }
+    }
+
+    /// The required targets that have not answered a single read.
+    fn never_up(&self) -> Vec<&str> {
+        let targets = self.config.targets.iter().zip(&self.health.targets);
+        let never = targets.filter(|(config, (_, health))| !config.allow_down && health.answered == 0 && health.due > 0);
+        never.map(|(_, (name, _))| name.as_str()).collect()
+    }
+
+    /// For a run in the background: whether every required target has answered a read; `None` while that is open.
+    fn readiness(&self) -> Option<bool> {
+        if self.never_up().is_empty() {
+            return Some(true);
+        }
+        let long = self.schedule.t0().elapsed() > START_LIMIT && self.health.ticks >= 10;
+        long.then_some(false)
+    }
+
+    async fn tick(&mut self, tick: &Tick) -> io::Result<()> {
+        let late_ms = tick.at.elapsed().as_secs_f64() * 1e3;
+        let mut notes = Vec::new();
+        if tick.missed > 0 {
+            notes.push(format!("{} missed", counted(tick.missed, "tick")));
+        }
+        let moved = (self.unix_ms)() - (tick.unix_ms as f64 + late_ms);
+        if (moved - self.clock_moved).abs() > 50.0 {
+            notes.push(format!("the machine's clock was set by {:+.3} s", (moved - self.clock_moved) / 1e3));
+            self.clock_moved = moved;
+        }
+        let outcomes = self.collect.tick(tick, &self.schedule).await;
+        self.row.fill(None);
+        let mut up = 0;
+        for (n, outcome) in outcomes.into_iter().enumerate() {
+            up += usize::from(self.outcome(n, tick, outcome, &mut notes)?);
+        }
+        self.files.ticks.row(tick.number, tick.unix_ms, late_ms, &self.row, &notes)?;
+        self.health.tick(tick.missed, late_ms, self.config.tick);
+        self.progress.show(self.say, &self.health, &self.phase, self.schedule.t0().elapsed(), up);
+        Ok(())
+    }
+
+    /// Fills a target's cells; whether it is up.
+    fn outcome(&mut self, n: usize, tick: &Tick, outcome: Outcome, notes: &mut Vec<String>) -> io::Result<bool> {
+        let (columns, (instance, health)) = (&self.columns[n], &mut self.health.targets[n]);
+        let mut note = |text: &str| notes.push(format!("{instance}: {}", clean(&self.say.scrub(text))));
+        let (took, up) = match outcome {
+            Outcome::NotDue => return Ok(true),
+            Outcome::Answered { took, reading, first } => {
+                if let Some(support) = first {
+                    note(&format!("answers now, {} {}", support.product, support.version));
+                }
+                let unknown = columns.fill(&reading, &mut self.row);
+                if !unknown.is_empty() && !std::mem::replace(&mut self.unknown_noted[n], true) {
+                    note(&format!("without a column, since not there at the start: {}", unknown.join(", ")));
+                }
+                if health.answered(&columns.gauges, columns.cells(&self.row)) {
+                    note("counters reset");
+                }
+                reading.notes.iter().for_each(|text| note(text));
+                self.health.waits += reading.waits.len() as u64;
+                self.files.waits.rows(tick.number, tick.unix_ms, instance, &reading.waits)?;
+                (took, true)
+            }
+            Outcome::Failed { took, fault } => {
+                note(&health.gap(tick.number, &fault.message, kind(fault.kind)));
+                (took, false)
+            }
+            Outcome::Silent { waited } => {
+                note(&health.gap(tick.number, &silent(waited), "no answer"));
+                (waited, false)
+            }
+        };
+        self.row[columns.up()] = Some(f64::from(u8::from(up)));
+        self.row[columns.up() + 1] = Some((took.as_secs_f64() * 1e6).round() / 1e3);
+        Ok(up)
+    }
+}
+
+fn kind(kind: FaultKind) -> &'static str {
+    match kind {
+        FaultKind::Config => "configuration",
+        FaultKind::Unreachable => "unreachable",
+        FaultKind::Refused => "refused",
+        FaultKind::Denied => "denied",
+        FaultKind::Nonsense => "nonsense",
+    }
+}
+
+/// A note is one line, not too long, and `;` stands between notes only.
+fn clean(text: &str) -> String {
+    const LONGEST: usize = 240;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ").replace("; ", ", ");
+    if line.chars().count() <= LONGEST { line } else { line.chars().take(LONGEST).chain(['…']).collect() }
+}

@@ -1,0 +1,52 @@
+//! Every test that needs more than one piece of the program, in one binary: it links once.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test fails by panicking and says so"
+)]
+
+mod sampler {
+    mod background;
+    mod cli;
+    mod driver;
+    mod faults;
+    mod schedule;
+}
+mod driver;
+
+mod support {
+    pub mod memcached;
+    pub mod postgres;
+    pub mod sampler;
+    pub mod server;
+    pub mod session;
+}
+
+mod files;
+mod live {
+    mod apache;
+    #[cfg(target_os = "linux")]
+    mod haproxy;
+    #[cfg(target_os = "linux")]
+    mod host;
+    #[cfg(target_os = "linux")]
+    mod listen;
+    mod memcached;
+    mod mysql;
+    mod nginx;
+    mod pgbouncer;
+    #[cfg(target_os = "linux")]
+    mod phpfpm;
+    mod postgres;
+    mod postgres_locks;
+    mod status;
+}
+
+#[path = "../../examples/open_loop/open_loop.rs"]
+mod open_loop;
+
+mod readme;
+mod story_mysql;
+mod story_on_sale;

@@ -1,0 +1,103 @@
+//! What the tests of PostgreSQL and PgBouncer share: collectors, and sessions that make load.
+
+use collectors::api::{Class, Collector, Reading, Section, Support};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, Row as _};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// How long a read may take in these tests.
+pub const DEADLINE: Duration = Duration::from_millis(800);
+
+/// A collector by its name, with lines of configuration.
+pub fn collector(name: &str, endpoint: &str, settings: &str) -> Box<dyn Collector> {
+    let spec = collectors::REGISTRY.iter().find(|spec| spec.name == name).expect("it is registered");
+    let section = Section {
+        instance: name.to_owned(),
+        endpoint: endpoint.to_owned(),
+        settings: settings.parse().expect("TOML"),
+        timeout: DEADLINE,
+        tick: Duration::from_secs(1),
+    };
+    (spec.open)(&section).expect("the settings are right")
+}
+
+/// A collector that has started.
+pub async fn started(name: &str, endpoint: &str) -> (Box<dyn Collector>, Support) {
+    let mut collector = collector(name, endpoint, "");
+    let support = collector.start().await.unwrap_or_else(|fault| panic!("{fault} {:?}", fault.hint));
+    (collector, support)
+}
+
+/// A value of a reading.
+pub fn value(reading: &Reading, name: &str) -> Option<f64> {
+    reading.values.iter().find(|(gauge, _)| *gauge == name).map(|(_, value)| *value)
+}
+
+/// The class that the run declares for a gauge.
+pub fn class(support: &Support, name: &str) -> Class {
+    support.columns.iter().find(|gauge| gauge.name == name).unwrap_or_else(|| panic!("no column {name}")).class
+}
+
+/// One reading.
+pub async fn read(collector: &mut dyn Collector) -> Reading {
+    collector.read().await.unwrap_or_else(|fault| panic!("{fault}"))
+}
+
+/// Reads until `seen`, for at most 10 s.
+pub async fn until(collector: &mut dyn Collector, what: &str, seen: impl Fn(&Reading) -> bool) -> Reading {
+    let mut last = Reading::default();
+    for _ in 0..200 {
+        last = read(collector).await;
+        if seen(&last) {
+            return last;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("never seen: {what}; at last {last:?}");
+}
+
+/// A session of the load.
+pub async fn session(url: &str) -> PgConnection {
+    try_session(url).await.unwrap_or_else(|error| panic!("connect to {url}: {error}"))
+}
+
+/// A session, or why there is none.
+pub async fn try_session(url: &str) -> Result<PgConnection, sqlx::Error> {
+    let options: PgConnectOptions = url.parse().expect("a URL");
+    options.extra_float_digits(None).statement_cache_capacity(0).disable_statement_logging().connect().await
+}
+
+/// One or several statements by the simple protocol.
+pub async fn run(session: &mut PgConnection, sql: &str) -> Vec<PgRow> {
+    try_run(session, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+/// The same, or why not.
+pub async fn try_run(session: &mut PgConnection, sql: &str) -> Result<Vec<PgRow>, sqlx::Error> {
+    session.fetch_all(sqlx::raw_sql(AssertSqlSafe(sql.to_owned()))).await
+}
+
+/// The first column of the rows.
+pub async fn texts(session: &mut PgConnection, sql: &str) -> Vec<String> {
+    run(session, sql).await.iter().map(|row| row.get_unchecked::<String, _>(0)).collect()
+}
+
+/// Statements, each in a session of its own; they go on until they are answered or dropped.
+pub async fn load(url: &str, statements: Vec<String>) -> Vec<JoinHandle<Result<(), String>>> {
+    let mut tasks = Vec::with_capacity(statements.len());
+    for statement in statements {
+        let mut session = session(url).await;
+        tasks.push(tokio::spawn(
+            async move { try_run(&mut session, &statement).await.map(|_| ()).map_err(|error| error.to_string()) },
+        ));
+    }
+    tasks
+}
+
+/// Waits for the answers, which must be good.
+pub async fn answered(tasks: Vec<JoinHandle<Result<(), String>>>) {
+    for task in tasks {
+        task.await.expect("the task ends").expect("the statement is answered");
+    }
+}
