@@ -30,6 +30,8 @@ pub struct Load {
     pub p95_ms: Vec<f64>,
     /// 99th percentile.
     pub p99_ms: Vec<f64>,
+    /// The longest.
+    pub max_ms: Vec<f64>,
     /// Whether the driver counted it.
     pub basis: Basis,
     /// The throughput gauge it was inferred from.
@@ -115,6 +117,7 @@ impl Load {
             p50_ms: hold(frame, all(), |i| i.p50_ms.or_else(|| i.hist.as_ref().and_then(|hist| hist.quantile_ms(0.5)))),
             p95_ms: hold(frame, all(), |i| i.p95_ms.or_else(|| i.hist.as_ref().and_then(|hist| hist.quantile_ms(0.95)))),
             p99_ms: hold(frame, all(), |i| i.p99_ms.or_else(|| i.hist.as_ref().and_then(|hist| hist.quantile_ms(0.99)))),
+            max_ms: hold(frame, all(), |i| i.max_ms),
             basis: Basis::Measured,
             from: None,
             kind: if known { timeline.driver.offered } else { Offered::Achieved },
@@ -147,7 +150,8 @@ impl Load {
             completed,
             p50_ms: nothing.clone(),
             p95_ms: nothing.clone(),
-            p99_ms: nothing,
+            p99_ms: nothing.clone(),
+            max_ms: nothing,
             basis: Basis::Inferred,
             from: Some(gauge.name.clone()),
             kind: Offered::Unknown,

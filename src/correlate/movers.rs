@@ -2,8 +2,9 @@
 //!
 //! **Question.** Which gauges say that requests wait, beyond what the load explains? **Method.** Each gauge's signal in the
 //! common currency ([`crate::judge::currency`]) against its expected response ([`crate::judge::rest`]) and the floor of what
-//! is material; then [`crate::judge::depart`] and [`crate::judge::onset`]. A queue that says that requests wait for longer
-//! than any of them took, while hardly any fails, holds work that no request waits for; it is judged by a floor of its own.
+//! is material; then [`crate::judge::depart`] and [`crate::judge::onset`]. A queue that adds to
+//! the mean request what no slow request felt, while hardly any fails, holds work that no request waits for; it is judged by
+//! a floor of its own.
 //! A target that stops answering is a mover of its own. A ceiling (95 % of a capacity) counts only for a resource whose
 //! waiting nobody watched. **How it fails.** Where the first mover has no gauge, the first of its consequences that has one
 //! is named: only what is watched can be named.
@@ -112,16 +113,23 @@ fn waiting_is_watched(bench: &Bench, gauge: &Gauge) -> bool {
     })
 }
 
-/// Whether the waiting that a trace tells is longer than the requests themselves took, while hardly any failed.
+/// Whether nobody felt the waiting that a trace tells: added to the mean request it is more than twice what was added to the
+/// slow ones, while hardly any failed.
 fn off_path(bench: &Bench, trace: &Trace, alarm: usize) -> bool {
     if trace.measure != Measure::MsPerRequest {
         return false;
     }
-    let bins = || alarm..bench.phases.range.1;
+    let to = bench.phases.range.1;
+    let bins = || alarm + (to - alarm) / 3..to;
+    let rise = |of: &[f64]| {
+        let rest = median(bench.phases.lowest_bins(bench.frame).map(|bin| of[bin]));
+        median(bins().map(|bin| of[bin])) - rest
+    };
+    let load = bench.load;
+    let felt = [&load.p95_ms, &load.p99_ms, &load.max_ms].into_iter().map(|of| rise(of)).fold(f64::NAN, f64::max);
+    let served = median(bins().map(|bin| load.ok[bin] / load.completed[bin]));
     let told = median(bins().map(|bin| trace.excess[bin]));
-    let took = median(bins().map(|bin| bench.load.p95_ms[bin]));
-    let served = median(bins().map(|bin| bench.load.ok[bin] / bench.load.completed[bin]));
-    told > 2.0 * took && served > 0.95
+    told > 2.0 * (felt.max(0.0) + bench.floors.wait_ms) && felt.is_finite() && served > 0.95
 }
 
 fn ceiling(bench: &Bench, n: usize, gauge: &Gauge) -> Outcome {

@@ -25,12 +25,19 @@ impl Hinge {
 /// Points this far beyond the bend say how a system fares that is long past it, not where it bends.
 const REACH: f64 = 1.6;
 
+/// So many points beyond the bend are used at least.
+const BEYOND: usize = 10;
+
 /// Fits the hinge to points (offered, done), the first over 0. `None` under six points.
 pub fn fit(points: &[(f64, f64)]) -> Option<Hinge> {
     let points: Vec<(f64, f64)> = points.iter().copied().filter(|(x, y)| *x > 0.0 && y.is_finite()).collect();
     let mut found = least(&points)?;
     for _ in 0..2 {
-        let near: Vec<(f64, f64)> = points.iter().copied().filter(|point| point.0 <= REACH * found.bend()).collect();
+        // A steep climb has few points near the bend: some beyond it are needed to know its height.
+        let beyond = sorted(points.iter().map(|point| point.0).filter(|x| *x > found.bend()));
+        let enough = beyond.get(BEYOND.min(beyond.len()).saturating_sub(1)).copied().unwrap_or(0.0);
+        let reach = enough.max(REACH * found.bend());
+        let near: Vec<(f64, f64)> = points.iter().copied().filter(|point| point.0 <= reach).collect();
         match least(&near) {
             Some(better) => found = better,
             None => break,

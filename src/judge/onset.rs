@@ -12,9 +12,9 @@
 use super::robust::smooth;
 
 /// The share of the floor that is a first sign of waiting.
-pub const FIRST_SIGN: f64 = 0.35;
+pub const FIRST_SIGN: f64 = 0.33;
 /// The multiple of the floor that nobody can miss.
-const UNMISSABLE: f64 = 2.5;
+const UNMISSABLE: f64 = 2.75;
 /// Values are held under so many levels: what came long after decides nothing.
 const HELD: f64 = 4.0;
 
@@ -39,7 +39,7 @@ pub fn date(values: &[f64], floor: &[f64], first_sign: f64, range: (usize, usize
     };
     let at = over(1.0);
     // Smoothing itself blurs by half its window.
-    let blur = width / 2;
+    let blur = width * 3 / 4;
     let low = over(first_sign).min(at.saturating_sub(blur)).max(range.0);
     let high = over(UNMISSABLE).max(at + blur).min(range.1.saturating_sub(1));
     let (mut low, mut high) = (low, high);
