@@ -9,6 +9,7 @@
     reason = "small logs as text, figures as they were worked out"
 )]
 
+mod every_file;
 mod fuzz;
 mod intervals;
 mod jmeter;
