@@ -26,5 +26,6 @@ mod live {
     #[cfg(target_os = "linux")]
     mod listen;
     mod memcached;
+    mod query;
     mod redis;
 }
