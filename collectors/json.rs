@@ -206,7 +206,7 @@ impl Collector for Json {
                 });
             }
         } else {
-            self.columns = self.chosen.clone();
+            self.columns.clone_from(&self.chosen);
             support.sees.push(format!("{} numbers", self.columns.len()));
         }
         let reading = self.reading(&page);

@@ -1,4 +1,4 @@
-//! An instant query of a Prometheus-compatible server (Prometheus, Mimir, Thanos, VictoriaMetrics) as a gauge: what a team
+//! An instant query of a Prometheus-compatible server (Prometheus, Mimir, Thanos, `VictoriaMetrics`) as a gauge: what a team
 //! has there already.
 //!
 //! `GET …/api/v1/query` in each tick, evaluated at the server's now. Its value is as old as the last scrape, which the

@@ -13,7 +13,7 @@ use crate::declared::{Declared, settle, split};
 use crate::metrics::plan::column_name;
 use crate::metrics::text::Type;
 use crate::settings;
-use crate::sql::{Row, breaks_connection, cell};
+use crate::sql::{Row, cell};
 use serde::Deserialize;
 use session::{Session, Target, Who, fault};
 use std::collections::BTreeSet;
@@ -112,7 +112,7 @@ impl Query {
             None => Session::open(&self.target).await?,
         };
         let answered = session.ask(&self.sql).await;
-        if answered.as_ref().err().is_none_or(|error| !breaks_connection(error)) {
+        if answered.as_ref().err().is_none_or(|error| !session::is_goodbye(error)) {
             self.session = Some(session);
         }
         answered.map_err(|error| fault(&self.target, "query", &error))

@@ -83,7 +83,7 @@ mod tests {
             numbers(&value, 9),
             (vec!["/requests".into(), "/pool/waiting".into(), "/pool/a.b".into(), "/pool/x~1y".into()], false)
         );
-        assert_eq!(numbers(&value, 2).1, true);
+        assert!(numbers(&value, 2).1);
         for path in numbers(&value, 9).0 {
             assert!(at(&value, &path).and_then(number).is_some(), "{path}");
         }

@@ -14,8 +14,10 @@ fn section(endpoint: &str, settings: &str) -> Section {
     }
 }
 
+type Shared<T> = Arc<Mutex<T>>;
+
 /// A server whose answer can be changed, and the paths that it was asked.
-fn server() -> (Url, Arc<Mutex<String>>, Arc<Mutex<Vec<String>>>) {
+fn server() -> (Url, Shared<String>, Shared<Vec<String>>) {
     let (body, paths) = (Arc::new(Mutex::new(String::new())), Arc::new(Mutex::new(Vec::new())));
     let (now, asked) = (body.clone(), paths.clone());
     let url = fake::pages(move |path| {

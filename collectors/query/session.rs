@@ -3,11 +3,11 @@
 use crate::api::{Fault, FaultKind, Section};
 use crate::settings::{self, Secret};
 use crate::sql::address::{Address, redact};
-use crate::sql::{Row, describe, text_cells};
+use crate::sql::{Row, breaks_connection, describe, text_cells};
 use serde::Deserialize;
 use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlSslMode};
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
-use sqlx::{Column as _, ConnectOptions as _, Executor as _, Row as _};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow, PgSslMode};
+use sqlx::{Column as _, ConnectOptions as _, Executor as _, Row as _, ValueRef as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -100,8 +100,11 @@ impl Target {
                 .ok_or_else(|| wrong(format!("tls: expected {}, found {other:?}", known.join(", "))))?,
         };
         let ca = who.tls_ca.map(|path| settings::expand_home(&path));
-        let (options, endpoint) =
-            if is_mysql { mysql(&address, user, password, tls, ca) } else { postgres(&address, user, password, tls, ca) };
+        let (options, endpoint) = if is_mysql {
+            mysql(&address, user.as_deref(), password.as_ref(), tls, ca)
+        } else {
+            postgres(&address, user.as_deref(), password.as_ref(), tls, ca)
+        };
         Ok(Self {
             name: format!("{}@{}", section.instance, redact(&endpoint)),
             endpoint,
@@ -114,16 +117,16 @@ impl Target {
     }
 }
 
-fn mysql(address: &Address, user: Option<String>, password: Option<Secret>, tls: &str, ca: Option<PathBuf>) -> (Options, String) {
+fn mysql(address: &Address, user: Option<&str>, password: Option<&Secret>, tls: &str, ca: Option<PathBuf>) -> (Options, String) {
     let mut options = MySqlConnectOptions::new().timezone(None).statement_cache_capacity(0).disable_statement_logging();
-    options = options.username(user.as_deref().unwrap_or("root")).ssl_mode(match tls {
+    options = options.username(user.unwrap_or("root")).ssl_mode(match tls {
         "disabled" => MySqlSslMode::Disabled,
         "required" => MySqlSslMode::Required,
         "verify-ca" => MySqlSslMode::VerifyCa,
         "verify-full" => MySqlSslMode::VerifyIdentity,
         _ => MySqlSslMode::Preferred,
     });
-    if let Some(password) = &password {
+    if let Some(password) = password {
         options = options.password(password.reveal());
     }
     if let Some(database) = &address.database {
@@ -139,13 +142,7 @@ fn mysql(address: &Address, user: Option<String>, password: Option<Secret>, tls:
     (Options::MySql(options.host(host).port(port)), shown(host, port))
 }
 
-fn postgres(
-    address: &Address,
-    user: Option<String>,
-    password: Option<Secret>,
-    tls: &str,
-    ca: Option<PathBuf>,
-) -> (Options, String) {
+fn postgres(address: &Address, user: Option<&str>, password: Option<&Secret>, tls: &str, ca: Option<PathBuf>) -> (Options, String) {
     let mut options = PgConnectOptions::new_without_pgpass().statement_cache_capacity(0).disable_statement_logging();
     options = options.application_name("whatgives-sampler").ssl_mode(match tls {
         "disabled" => PgSslMode::Disable,
@@ -154,10 +151,10 @@ fn postgres(
         "verify-full" => PgSslMode::VerifyFull,
         _ => PgSslMode::Prefer,
     });
-    if let Some(user) = &user {
+    if let Some(user) = user {
         options = options.username(user);
     }
-    if let Some(password) = &password {
+    if let Some(password) = password {
         options = options.password(password.reveal());
     }
     if let Some(database) = &address.database {
@@ -238,10 +235,26 @@ impl Session {
             Self::Postgres(connection) => {
                 let rows = connection.fetch_all(sql).await?;
                 let names = rows.first().map(|row| row.columns().iter().map(|column| column.name().to_owned()).collect());
-                (names.unwrap_or_default(), rows.iter().map(text_cells).collect())
+                (names.unwrap_or_default(), rows.iter().map(pg_cells).collect())
             }
         })
     }
+}
+
+/// The same as [`text_cells`]: PostgreSQL's bytes cannot be had unchecked, since its text form of them is escaped.
+fn pg_cells(row: &PgRow) -> Row {
+    (0..row.columns().len())
+        .map(|at| {
+            let raw = row.try_get_raw(at).ok().filter(|raw| !raw.is_null())?;
+            raw.as_str().ok().map(str::to_owned)
+        })
+        .collect()
+}
+
+/// Whether the connection is of no more use: broken, or the server said goodbye (shutting down, killed) in its last words.
+pub(super) fn is_goodbye(error: &sqlx::Error) -> bool {
+    let last_words = |code: &str| ["08", "57P", "70100"].iter().any(|class| code.starts_with(class));
+    breaks_connection(error) || error.as_database_error().and_then(sqlx::error::DatabaseError::code).is_some_and(|code| last_words(&code))
 }
 
 /// A statement's error.

@@ -43,6 +43,7 @@ mod live {
     mod phpfpm;
     mod postgres;
     mod postgres_locks;
+    mod query;
     mod redis;
     mod status;
 }
