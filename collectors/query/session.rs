@@ -254,7 +254,8 @@ fn pg_cells(row: &PgRow) -> Row {
 /// Whether the connection is of no more use: broken, or the server said goodbye (shutting down, killed) in its last words.
 pub(super) fn is_goodbye(error: &sqlx::Error) -> bool {
     let last_words = |code: &str| ["08", "57P", "70100"].iter().any(|class| code.starts_with(class));
-    breaks_connection(error) || error.as_database_error().and_then(sqlx::error::DatabaseError::code).is_some_and(|code| last_words(&code))
+    breaks_connection(error)
+        || error.as_database_error().and_then(sqlx::error::DatabaseError::code).is_some_and(|code| last_words(&code))
 }
 
 /// A statement's error.

@@ -91,7 +91,8 @@ impl Group {
     }
 
     fn join(&self) -> String {
-        self.0.iter().map(|folder| format!("echo $$ > {}/cgroup.procs;", folder.display())).collect()
+        let lines: Vec<String> = self.0.iter().map(|folder| format!("echo $$ > {}/cgroup.procs;", folder.display())).collect();
+        lines.concat()
     }
 }
 
