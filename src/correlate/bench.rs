@@ -99,12 +99,12 @@ impl<'a> Bench<'a> {
             scale: vec![learned.scale; bins],
             signal: signal.values,
         };
-        for bin in 0..bins {
+        for (bin, load) in x.iter().copied().enumerate().take(bins) {
             let at_rest = learned.line.a.max(0.0);
-            let expected = if x[bin].is_finite() { learned.line.at(x[bin]).max(0.0) } else { at_rest };
+            let expected = if load.is_finite() { learned.line.at(load).max(0.0) } else { at_rest };
             let floor = match signal.measure {
                 Measure::MsPerRequest => base + SHARE_OF_EXPECTED * expected,
-                Measure::PerSecond => base.max(0.01 * x[bin].max(0.0)) + SHARE_OF_EXPECTED * expected,
+                Measure::PerSecond => base.max(0.01 * load.max(0.0)) + SHARE_OF_EXPECTED * expected,
                 Measure::Points => base.max(2.0 * learned.scale / (self.windows.smooth as f64).sqrt()),
                 Measure::Seconds | Measure::Share => base,
             };
