@@ -298,10 +298,8 @@ impl<'o> Run<'o> {
                 .hint("leave out the summaries: their figures are in the timelines"));
         }
         let mut intervals = if rungs.is_empty() { merge::merge(files) } else { merge::same_rows_added(merge::with_all(rungs)) };
-        if !from_requests {
-            if merge::regroup(&mut intervals) {
-                self.caveat(caveat::STEPS_CAPPED);
-            }
+        if !from_requests && merge::regroup(&mut intervals) {
+            self.caveat(caveat::STEPS_CAPPED);
         }
         if intervals.is_empty() {
             return Err(first.error("holds no request"));
