@@ -52,15 +52,46 @@ pub fn spread<'a>(
     amount: impl Fn(&Interval) -> Option<f64>,
 ) -> Vec<f64> {
     let (mut sums, mut seconds) = (vec![0.0; frame.bins], vec![0.0; frame.bins]);
-    for interval in intervals {
-        let Some(amount) = amount(interval) else { continue };
-        for (bin, covered) in cover(frame, interval) {
-            sums[bin] += amount * covered / (interval.dur_ms.max(1.0) / 1e3);
+    let pieces = intervals.filter_map(|i| Some(Piece { from_ms: i.unix_ms as f64, dur_ms: i.dur_ms.max(1.0), amount: amount(i)? }));
+    for piece in joined(pieces.collect()) {
+        for (bin, covered) in cover(frame, piece.from_ms, piece.dur_ms) {
+            sums[bin] += piece.amount * covered / (piece.dur_ms / 1e3);
             seconds[bin] += covered;
         }
     }
     // A bin that the log covers in part is taken for what was covered.
     sums.iter().zip(&seconds).map(|(sum, seconds)| if *seconds > 0.0 { sum / seconds } else { f64::NAN }).collect()
+}
+
+/// What an interval holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Piece {
+    from_ms: f64,
+    dur_ms: f64,
+    amount: f64,
+}
+
+/// A log begins with its first request and ends with its last, so that its first and last interval may be short and yet
+/// hold something for certain: no rate of their own. One of less than half its neighbour's length is counted to that.
+fn joined(mut pieces: Vec<Piece>) -> Vec<Piece> {
+    let meet = |early: &Piece, late: &Piece| (early.from_ms + early.dur_ms - late.from_ms).abs() < 2.0;
+    if let [first, second, ..] = pieces[..]
+        && first.dur_ms < 0.5 * second.dur_ms
+        && meet(&first, &second)
+    {
+        pieces[1] = Piece { from_ms: first.from_ms, dur_ms: first.dur_ms + second.dur_ms, amount: first.amount + second.amount };
+        pieces.remove(0);
+    }
+    if let [.., before, last] = pieces[..]
+        && last.dur_ms < 0.5 * before.dur_ms
+        && meet(&before, &last)
+    {
+        pieces.pop();
+        if let Some(end) = pieces.last_mut() {
+            *end = Piece { dur_ms: before.dur_ms + last.dur_ms, amount: before.amount + last.amount, ..before };
+        }
+    }
+    pieces
 }
 
 /// A value of each interval on the bins it covers, the covered seconds as weights.
@@ -72,7 +103,7 @@ pub fn hold<'a>(
     let (mut sums, mut seconds) = (vec![0.0; frame.bins], vec![0.0; frame.bins]);
     for interval in intervals {
         let Some(value) = value(interval) else { continue };
-        for (bin, covered) in cover(frame, interval) {
+        for (bin, covered) in cover(frame, interval.unix_ms as f64, interval.dur_ms.max(1.0)) {
             sums[bin] += value * covered;
             seconds[bin] += covered;
         }
@@ -81,9 +112,9 @@ pub fn hold<'a>(
 }
 
 /// The bins of an interval and how many seconds of each it covers.
-fn cover<'a>(frame: &'a Frame, interval: &Interval) -> impl Iterator<Item = (usize, f64)> + 'a {
+fn cover(frame: &Frame, from_ms: f64, dur_ms: f64) -> impl Iterator<Item = (usize, f64)> {
     let edge = frame.start_ms / 1e3 - frame.step_s / 2.0;
-    let (from, to) = (interval.unix_ms as f64 / 1e3 - edge, (interval.unix_ms as f64 + interval.dur_ms.max(1.0)) / 1e3 - edge);
+    let (from, to) = (from_ms / 1e3 - edge, (from_ms + dur_ms) / 1e3 - edge);
     let step = frame.step_s;
     let first = (from / step).floor().max(0.0) as usize;
     let last = ((to / step).ceil().max(0.0) as usize).min(frame.bins);
@@ -200,4 +231,31 @@ pub fn steps(timeline: &Timeline) -> Vec<String> {
         }
     }
     steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(list: &[(f64, f64, f64)]) -> Vec<Piece> {
+        list.iter().map(|(from_ms, dur_ms, amount)| Piece { from_ms: *from_ms, dur_ms: *dur_ms, amount: *amount }).collect()
+    }
+
+    #[test]
+    fn a_short_first_or_last_interval_has_no_rate_of_its_own() {
+        let log = [(901.0, 99.0, 3.0), (1000.0, 1000.0, 8.0), (2000.0, 1000.0, 66.0), (3000.0, 315.0, 35.0)];
+        assert_eq!(joined(pieces(&log)), pieces(&[(901.0, 1099.0, 11.0), (2000.0, 1315.0, 101.0)]));
+    }
+
+    #[test]
+    fn an_interval_of_half_its_neighbour_or_behind_a_gap_stands_for_itself() {
+        for log in [
+            vec![(500.0, 500.0, 3.0), (1000.0, 1000.0, 8.0), (2000.0, 600.0, 6.0)],
+            vec![(901.0, 99.0, 3.0), (5000.0, 1000.0, 8.0), (9000.0, 100.0, 6.0)],
+            vec![(901.0, 99.0, 3.0)],
+        ] {
+            assert_eq!(joined(pieces(&log)), pieces(&log));
+        }
+        assert_eq!(joined(pieces(&[(901.0, 99.0, 3.0), (1000.0, 1000.0, 8.0)])), pieces(&[(901.0, 1099.0, 11.0)]));
+    }
 }
