@@ -5,6 +5,7 @@
 //! - Through the pool's own listener the page needs a child like every request: when all are busy it waits behind the same
 //!   queue and the read is late. `pm.status_listen` (PHP 8.0) answers beside them. Which of the two it is shows at the start:
 //!   through the pool every read of the page is one more accepted connection, and one active process is our own.
+//! - A child is busy for a moment longer than its answer takes: reads that follow each other at once may see two of our own.
 //! - `listen queue` is what the master last saw, about once a second, and on a Unix socket it is always 0 of 0: there it is
 //!   missing here. The kernel's own queue of the listener (`--listen-queue`) is exact and at once.
 //! - The page does not tell `pm.max_children`, except that a static pool always has that many processes. `max active
@@ -47,8 +48,9 @@ pub const SPEC: Spec = Spec {
     open,
 };
 
+/// The second line from PHP 8.0 on: it answers also when every child is busy.
 const NEEDS: &str = "pm.status_path = /status
-pm.status_listen = 127.0.0.1:9001     ; PHP 8.0: answers also when every child is busy";
+pm.status_listen = 127.0.0.1:9001";
 
 const SAMPLE: &str = "[[phpfpm]]
 endpoint = \"127.0.0.1:9001/status\"     # or unix:/run/php/php-fpm.sock:/status, http://127.0.0.1/status
