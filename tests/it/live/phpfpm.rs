@@ -162,6 +162,10 @@ async fn exhausted_children_silence_the_pools_page_while_the_other_goes_on_and_t
     assert_eq!((value(&full, "active_processes"), value(&full, "max_children")), (8.0, 8.0));
     assert_eq!((value(&full, "idle_processes"), value(&full, "listen_queue_max")), (0.0, 64.0));
     assert_eq!(value(&read(&mut kernel).await, "limit"), 64.0);
+    // One that starts only now still sees that its page is served beside the pool.
+    let (_, support) = self::beside(&server, "").await;
+    let active = support.columns.iter().find(|gauge| gauge.name == "active_processes").expect("a column");
+    assert_eq!(active.own, 0.0);
     {
         let mut late = through.read();
         assert!(tokio::time::timeout(DEADLINE, &mut late).await.is_err(), "the page needs a child and none is free");
