@@ -6,15 +6,18 @@ pub mod bench;
 pub mod blame;
 pub mod caveats;
 pub mod cli;
+pub mod clocks;
+pub mod explain;
 pub mod floors;
 pub mod gather;
 pub mod input;
-pub mod judge_run;
 pub mod knee;
 pub mod movers;
 pub mod phases;
 pub mod report;
+pub mod session;
 pub mod symptoms;
+pub mod tell;
 pub mod verdict;
 
 use crate::{driver, exit};
@@ -45,15 +48,27 @@ pub fn run<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> u8 {
             }
         };
     }
-    match judge_run::verdict(&options) {
-        Ok(verdict) => {
-            let text = if options.json { report::json::render(&verdict) } else { report::text::render(&verdict) };
-            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-            verdict.exit_code()
-        }
+    let session = match session::Session::read(&options) {
+        Ok(session) => session,
         Err(why) => {
             let _ = writeln!(err, "correlate: {why}");
-            exit::UNUSABLE_INPUT
+            return exit::UNUSABLE_INPUT;
         }
+    };
+    if let Some(gauge) = &options.explain {
+        return match session.explain(&options, gauge) {
+            Ok(text) => {
+                let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+                exit::DONE
+            }
+            Err(why) => {
+                let _ = writeln!(err, "correlate: {why}");
+                exit::USAGE
+            }
+        };
     }
+    let verdict = session.verdict(&options);
+    let text = if options.json { report::json::render(&verdict) } else { report::text::render(&verdict) };
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    verdict.exit_code()
 }

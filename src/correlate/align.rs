@@ -22,6 +22,8 @@ pub struct Load {
     pub offered: Vec<f64>,
     /// Completed, whatever the outcome, per second (3-s mean, shorter in short runs).
     pub completed: Vec<f64>,
+    /// Was sent, per second.
+    pub started: Vec<f64>,
     /// Ended well, per second.
     pub ok: Vec<f64>,
     /// Median latency.
@@ -38,6 +40,8 @@ pub struct Load {
     pub from: Option<String>,
     /// Where the offered rate comes from.
     pub kind: Offered,
+    /// What the rates count.
+    pub unit: &'static str,
 }
 
 /// Over how many seconds the completed rate is averaged.
@@ -45,16 +49,34 @@ fn window_s(frame: &Frame) -> f64 {
     (frame.bins as f64 * frame.step_s / 60.0).clamp(1.0, 3.0)
 }
 
+/// Bins of one width.
+#[derive(Clone, Copy, Debug)]
+pub struct Axis {
+    /// The middle of the first one, Unix milliseconds.
+    pub start_ms: f64,
+    /// Seconds in one.
+    pub step_s: f64,
+    /// How many.
+    pub bins: usize,
+}
+
+impl From<&Frame> for Axis {
+    fn from(frame: &Frame) -> Self {
+        Self { start_ms: frame.start_ms, step_s: frame.step_s, bins: frame.bins }
+    }
+}
+
 /// Spreads an amount per interval over the bins it covers: amounts per second.
 pub fn spread<'a>(
-    frame: &Frame,
+    axis: impl Into<Axis>,
     intervals: impl Iterator<Item = &'a Interval>,
     amount: impl Fn(&Interval) -> Option<f64>,
 ) -> Vec<f64> {
-    let (mut sums, mut seconds) = (vec![0.0; frame.bins], vec![0.0; frame.bins]);
+    let axis = axis.into();
+    let (mut sums, mut seconds) = (vec![0.0; axis.bins], vec![0.0; axis.bins]);
     let pieces = intervals.filter_map(|i| Some(Piece { from_ms: i.unix_ms as f64, dur_ms: i.dur_ms.max(1.0), amount: amount(i)? }));
     for piece in joined(pieces.collect()) {
-        for (bin, covered) in cover(frame, piece.from_ms, piece.dur_ms) {
+        for (bin, covered) in cover(axis, piece.from_ms, piece.dur_ms) {
             sums[bin] += piece.amount * covered / (piece.dur_ms / 1e3);
             seconds[bin] += covered;
         }
@@ -94,16 +116,18 @@ fn joined(mut pieces: Vec<Piece>) -> Vec<Piece> {
     pieces
 }
 
-/// A value of each interval on the bins it covers, the covered seconds as weights.
+/// A value of each interval on the bins it covers, the covered seconds as weights. A bin that the log covers in part is
+/// taken for what was covered.
 pub fn hold<'a>(
-    frame: &Frame,
+    axis: impl Into<Axis>,
     intervals: impl Iterator<Item = &'a Interval>,
     value: impl Fn(&Interval) -> Option<f64>,
 ) -> Vec<f64> {
-    let (mut sums, mut seconds) = (vec![0.0; frame.bins], vec![0.0; frame.bins]);
+    let axis = axis.into();
+    let (mut sums, mut seconds) = (vec![0.0; axis.bins], vec![0.0; axis.bins]);
     for interval in intervals {
         let Some(value) = value(interval) else { continue };
-        for (bin, covered) in cover(frame, interval.unix_ms as f64, interval.dur_ms.max(1.0)) {
+        for (bin, covered) in cover(axis, interval.unix_ms as f64, interval.dur_ms.max(1.0)) {
             sums[bin] += value * covered;
             seconds[bin] += covered;
         }
@@ -112,16 +136,30 @@ pub fn hold<'a>(
 }
 
 /// The bins of an interval and how many seconds of each it covers.
-fn cover(frame: &Frame, from_ms: f64, dur_ms: f64) -> impl Iterator<Item = (usize, f64)> {
-    let edge = frame.start_ms / 1e3 - frame.step_s / 2.0;
+fn cover(axis: Axis, from_ms: f64, dur_ms: f64) -> impl Iterator<Item = (usize, f64)> {
+    let step = axis.step_s;
+    let edge = axis.start_ms / 1e3 - step / 2.0;
     let (from, to) = (from_ms / 1e3 - edge, (from_ms + dur_ms) / 1e3 - edge);
-    let step = frame.step_s;
     let first = (from / step).floor().max(0.0) as usize;
-    let last = ((to / step).ceil().max(0.0) as usize).min(frame.bins);
+    let last = ((to / step).ceil().max(0.0) as usize).min(axis.bins);
     (first..last).filter_map(move |bin| {
         let covered = to.min((bin + 1) as f64 * step) - from.max(bin as f64 * step);
         (covered > 1e-9).then_some((bin, covered))
     })
+}
+
+/// Requests that ended in an interval, whatever the outcome.
+pub fn ended(interval: &Interval) -> Option<f64> {
+    match (interval.ok, interval.failed, interval.refused) {
+        (None, None, None) => interval.started,
+        (ok, failed, refused) => Some(ok.unwrap_or(0.0) + failed.unwrap_or(0.0) + refused.unwrap_or(0.0)),
+    }
+}
+
+/// The throughput gauge of the outermost target.
+pub fn outermost(frame: &Frame) -> Option<&Gauge> {
+    let fits = frame.gauges.iter().filter_map(|gauge| fitness(frame, gauge).map(|fit| (fit, gauge)));
+    fits.min_by(|a, b| a.0.cmp(&b.0)).map(|(_, gauge)| gauge)
 }
 
 impl Load {
@@ -129,10 +167,6 @@ impl Load {
     pub fn from_driver(frame: &Frame, timeline: &Timeline) -> Option<Self> {
         let all = || timeline.all();
         let width = frame.bins_of(window_s(frame), 1);
-        let ended = |i: &Interval| match (i.ok, i.failed, i.refused) {
-            (None, None, None) => i.started,
-            (ok, failed, refused) => Some(ok.unwrap_or(0.0) + failed.unwrap_or(0.0) + refused.unwrap_or(0.0)),
-        };
         let completed = smooth(&spread(frame, all(), ended), width);
         if completed.iter().filter(|x| x.is_finite()).count() < 5 {
             return None;
@@ -144,6 +178,7 @@ impl Load {
         Some(Self {
             offered,
             completed,
+            started: sent,
             ok: spread(frame, all(), |i| i.ok.or(i.started)),
             p50_ms: hold(frame, all(), |i| i.p50_ms.or_else(|| i.hist.as_ref().and_then(|hist| hist.quantile_ms(0.5)))),
             p95_ms: hold(frame, all(), |i| i.p95_ms.or_else(|| i.hist.as_ref().and_then(|hist| hist.quantile_ms(0.95)))),
@@ -152,6 +187,7 @@ impl Load {
             basis: Basis::Measured,
             from: None,
             kind: if known { timeline.driver.offered } else { Offered::Achieved },
+            unit: REQUESTS,
         })
     }
 
@@ -171,13 +207,13 @@ impl Load {
 
     /// From the throughput gauge of the outermost target; `None` where no gauge can stand for the load.
     pub fn inferred(frame: &Frame) -> Option<Self> {
-        let gauge = frame.gauges.iter().filter_map(|gauge| fitness(frame, gauge).map(|fit| (fit, gauge)));
-        let (_, gauge) = gauge.min_by(|a, b| a.0.cmp(&b.0))?;
+        let gauge = outermost(frame)?;
         let completed = smooth(&gauge.values, frame.bins_of(window_s(frame), 1));
         let nothing = vec![f64::NAN; frame.bins];
         Some(Self {
             offered: smooth(&gauge.values, frame.bins_of(3.0 * window_s(frame), 3)),
             ok: completed.clone(),
+            started: nothing.clone(),
             completed,
             p50_ms: nothing.clone(),
             p95_ms: nothing.clone(),
@@ -186,8 +222,24 @@ impl Load {
             basis: Basis::Inferred,
             from: Some(gauge.name.clone()),
             kind: Offered::Unknown,
+            unit: spoken(&gauge.name).map_or(REQUESTS, |group| WORDS[group].0),
         })
     }
+}
+
+const REQUESTS: &str = "req/s";
+
+/// What a counter counts, by words in its name; the likeliest to be a visitor's request first.
+const WORDS: [(&str, &[&str]); 4] = [
+    (REQUESTS, &["requests", "accesses", "rps", "hits_", "accepted_conn"]),
+    ("statements/s", &["transactions", "commit", "questions", "queries", "statements", "xact"]),
+    ("commands/s", &["commands", "ops", "cmd", "get"]),
+    ("connections/s", &["accepts", "connections", "handled"]),
+];
+
+fn spoken(column: &str) -> Option<usize> {
+    let name = column.rsplit('.').next().unwrap_or(column);
+    WORDS.iter().position(|(_, words)| words.iter().any(|word| name.contains(word)))
 }
 
 /// How well a throughput gauge stands for completed requests: smaller is better.
@@ -202,14 +254,7 @@ fn fitness(frame: &Frame, gauge: &Gauge) -> Option<(usize, usize, usize)> {
     if !rate || !counts || !moves || 2 * missing > frame.bins || mean(gauge.values.iter().copied()) < 0.2 {
         return None;
     }
-    let name = gauge.name.rsplit('.').next().unwrap_or(&gauge.name);
-    let words: [&[&str]; 4] = [
-        &["requests", "accesses", "rps", "hits_", "accepted_conn"],
-        &["transactions", "commit", "questions", "queries", "statements", "xact"],
-        &["commands", "ops", "cmd", "get"],
-        &["accepts", "connections", "handled"],
-    ];
-    let spoken = words.iter().position(|group| group.iter().any(|word| name.contains(word)))?;
+    let spoken = spoken(&gauge.name)?;
     let layer = match gauge.meaning.layer {
         Some(Layer::Accept | Layer::Worker) => 0,
         Some(Layer::App) => 1,

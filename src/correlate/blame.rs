@@ -11,7 +11,7 @@ use super::verdict::WaitShare;
 use crate::correlate::gather::Frame;
 use crate::waits::{WaitRow, Waits};
 use collectors::api::Layer;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The movers in their order, and what decided it.
 #[derive(Clone, Debug, Default)]
@@ -75,13 +75,20 @@ fn tied(later: &Move, earlier: &Move) -> bool {
     later.onset.low <= earlier.onset.at && later.onset.at <= earlier.onset.high && earlier.onset.low <= later.onset.at
 }
 
-/// What the waiters of `rows` waited for, by share, largest first.
-pub fn shares(waits: &Waits, from_ms: f64, to_ms: f64) -> Vec<WaitShare> {
+/// What the waiters waited for between two times, by share, largest first; and how many rows told of a waiter again that an
+/// earlier row of the same read had told of (pairs of waiter and blocker): those are not counted.
+pub fn shares(waits: &Waits, from_ms: f64, to_ms: f64) -> (Vec<WaitShare>, usize) {
     type Place<'a> = (&'a str, &'a str, Option<&'a str>, Option<&'a str>, Option<&'a str>);
     let mut places: HashMap<Place, (u64, HashMap<&str, u64>)> = HashMap::new();
-    let mut all = 0;
+    let (mut all, mut twice, mut seen) = (0, 0, HashSet::new());
     let within = |row: &&WaitRow| (from_ms..=to_ms).contains(&(row.unix_ms as f64));
     for row in waits.rows.iter().filter(within) {
+        if let Some(waiter) = &row.waiter
+            && !seen.insert((row.unix_ms, &*row.target, &**waiter))
+        {
+            twice += 1;
+            continue;
+        }
         let place = (&*row.target, &*row.kind, row.object.as_deref(), row.index.as_deref(), row.row.as_deref());
         let (count, states) = places.entry(place).or_default();
         *count += row.count;
@@ -110,7 +117,7 @@ pub fn shares(waits: &Waits, from_ms: f64, to_ms: f64) -> Vec<WaitShare> {
     shares.sort_by(|a, b| {
         b.waiters.cmp(&a.waiters).then_with(|| (&a.target, &a.object, &a.row).cmp(&(&b.target, &b.object, &b.row)))
     });
-    shares
+    (shares, twice)
 }
 
 /// The name of what was waited for: `mysql row lock shop.slot PRIMARY 17`.

@@ -29,6 +29,10 @@ pub struct Options {
     #[arg(long, value_name = "MS")]
     pub floor: Option<f64>,
 
+    /// Say of one gauge why it was or was not a mover, with everything that was tested as a table for plotting
+    #[arg(long, value_name = "GAUGE")]
+    pub explain: Option<String>,
+
     /// How the driver's log is read.
     #[command(flatten)]
     pub log: Log,

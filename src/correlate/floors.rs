@@ -21,6 +21,8 @@ const BLIND_MS: f64 = 5.0;
 pub struct Floors {
     /// Milliseconds added to the mean request.
     pub wait_ms: f64,
+    /// From how many on an onset is dated: a tenth of the resting mean, where that is less, but at least half the floor.
+    pub dated_ms: f64,
 }
 
 impl Floors {
@@ -42,7 +44,8 @@ impl Floors {
             let floor = of_median.max(SHARE_OF_MEAN * mean.unwrap_or(0.0));
             if floor > 0.0 { floor.max(LEAST_MS) } else { BLIND_MS }
         });
-        Self { wait_ms }
+        let dated_ms = mean.map_or(wait_ms, |mean| (SHARE_OF_MEAN * mean).max(wait_ms / 2.0).min(wait_ms));
+        Self { wait_ms, dated_ms }
     }
 }
 

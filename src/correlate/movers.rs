@@ -12,7 +12,7 @@
 use super::bench::{Bench, CEILING, OFF_PATH_MS, Trace, can_be_first};
 use super::gather::Gauge;
 use crate::judge::currency::Measure;
-use crate::judge::depart::{self, Excess, Path};
+use crate::judge::depart::{self, Alarm, Excess, Path};
 use crate::judge::onset::{self, Dated};
 use crate::judge::robust::{median, quantile};
 use crate::ticks::Lag;
@@ -61,42 +61,58 @@ pub enum Outcome {
     Evidence,
 }
 
-/// Judges every gauge of the frame.
-pub fn judge(bench: &Bench) -> Vec<Outcome> {
-    (0..bench.frame.gauges.len()).map(|n| outcome(bench, n)).collect()
+/// One gauge's trial: what was tested, how the test went, and what became of it.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// What was tested and the test's path; `None` where nothing was.
+    pub tested: Option<(Trace, Path)>,
+    /// What became of it.
+    pub outcome: Outcome,
 }
 
-fn outcome(bench: &Bench, n: usize) -> Outcome {
+impl Trial {
+    fn without(outcome: Outcome) -> Self {
+        Self { tested: None, outcome }
+    }
+}
+
+/// Judges every gauge of the frame.
+pub fn judge(bench: &Bench) -> Vec<Outcome> {
+    (0..bench.frame.gauges.len()).map(|n| trial(bench, n).outcome).collect()
+}
+
+/// Judges one gauge.
+pub fn trial(bench: &Bench, n: usize) -> Trial {
     let gauge = &bench.frame.gauges[n];
     let Some(class) = gauge.class else {
-        return if gauge.name == format!("{}.up", gauge.target) { silence(bench, n, gauge) } else { Outcome::Evidence };
+        let is_up = gauge.name == format!("{}.up", gauge.target);
+        return if is_up { silence(bench, n, gauge) } else { Trial::without(Outcome::Evidence) };
     };
     if is_driver(bench, gauge) {
-        return Outcome::Evidence;
+        return Trial::without(Outcome::Evidence);
     }
     if class == Class::Utilisation && !waiting_is_watched(bench, gauge) {
         return ceiling(bench, n, gauge);
     }
     if !can_be_first(class) {
-        return Outcome::Evidence;
+        return Trial::without(Outcome::Evidence);
     }
-    match bench.trace(gauge, class, bench.floors.wait_ms) {
-        Err(why) => Outcome::NotJudged(why),
-        Ok(trace) => match follow(bench, n, &trace, Evidence::Waits) {
-            Outcome::Moved(moved) if off_path(bench, &trace, moved.alarm) => match bench.trace(gauge, class, OFF_PATH_MS) {
-                Ok(trace) => match follow(bench, n, &trace, Evidence::OffPath) {
-                    // Nobody feels when it begins: the first that was added to it is as early as it can have been.
-                    Outcome::Moved(mut late) => {
-                        late.onset.low = late.onset.low.min(moved.onset.at);
-                        Outcome::Moved(late)
-                    }
-                    outcome => outcome,
-                },
-                Err(why) => Outcome::NotJudged(why),
-            },
-            outcome => outcome,
-        },
+    let trace = match bench.trace(gauge, class, bench.floors.wait_ms) {
+        Ok(trace) => trace,
+        Err(why) => return Trial::without(Outcome::NotJudged(why)),
+    };
+    let found = follow(bench, n, trace, Evidence::Waits);
+    let (Outcome::Moved(moved), Some((trace, _))) = (&found.outcome, &found.tested) else { return found };
+    if !off_path(bench, trace, moved.alarm) {
+        return found;
     }
+    let Ok(trace) = bench.trace(gauge, class, OFF_PATH_MS) else { return found };
+    let mut late = follow(bench, n, trace, Evidence::OffPath);
+    if let Outcome::Moved(late) = &mut late.outcome {
+        // Nobody feels when it begins: the first that was added to it is as early as it can have been.
+        late.onset.low = late.onset.low.min(moved.onset.at);
+    }
+    late
 }
 
 /// A machine that runs the driver cannot be what gave way.
@@ -132,23 +148,24 @@ fn off_path(bench: &Bench, trace: &Trace, alarm: usize) -> bool {
     told > 2.0 * (felt.max(0.0) + bench.floors.wait_ms) && felt.is_finite() && served > 0.95
 }
 
-fn ceiling(bench: &Bench, n: usize, gauge: &Gauge) -> Outcome {
-    let Ok(signal) = bench.signal(gauge, Class::Utilisation) else { return Outcome::Evidence };
+fn ceiling(bench: &Bench, n: usize, gauge: &Gauge) -> Trial {
+    let Ok(signal) = bench.signal(gauge, Class::Utilisation) else { return Trial::without(Outcome::Evidence) };
     // Over half of this floor is over the ceiling.
     let over: Vec<f64> = signal.values.iter().map(|share| share - (2.0 * CEILING - 1.0)).collect();
     let trace = flat(signal.measure, signal.values, over, 1.0 - CEILING, 2.0 * (1.0 - CEILING));
-    match follow(bench, n, &trace, Evidence::Ceiling) {
-        Outcome::Moved(moved) => Outcome::Moved(moved),
-        _ => Outcome::Evidence,
+    let mut found = follow(bench, n, trace, Evidence::Ceiling);
+    if !matches!(found.outcome, Outcome::Moved(_)) {
+        found.outcome = Outcome::Evidence;
     }
+    found
 }
 
-fn silence(bench: &Bench, n: usize, gauge: &Gauge) -> Outcome {
+fn silence(bench: &Bench, n: usize, gauge: &Gauge) -> Trial {
     if !(0..bench.phases.range.1).any(|bin| gauge.values[bin] > 0.5) {
-        return Outcome::NotJudged("it never answered".to_owned());
+        return Trial::without(Outcome::NotJudged("it never answered".to_owned()));
     }
     let silent: Vec<f64> = gauge.values.iter().map(|up| 1.0 - up).collect();
-    follow(bench, n, &flat(Measure::Share, gauge.values.clone(), silent, 0.25, 1.0), Evidence::Silence)
+    follow(bench, n, flat(Measure::Share, gauge.values.clone(), silent, 0.25, 1.0), Evidence::Silence)
 }
 
 /// A trace whose expected value, scale and floor never change.
@@ -165,25 +182,29 @@ fn flat(measure: Measure, signal: Vec<f64>, over: Vec<f64>, scale: f64, floor: f
     }
 }
 
-/// The test's path over a trace.
-pub fn path(bench: &Bench, trace: &Trace) -> Path {
+fn follow(bench: &Bench, n: usize, trace: Trace, evidence: Evidence) -> Trial {
     let (load, range) = (&bench.phases.axis, bench.phases.range);
     let excess = Excess { values: &trace.excess, scale: &trace.scale, floor: &trace.floor, load, range };
-    depart::follow(&excess, bench.windows)
+    let path = depart::follow(&excess, bench.windows);
+    let outcome = match path.departure {
+        Some(found) => Outcome::Moved(Box::new(moved(bench, n, &trace, evidence, found))),
+        None => {
+            let highest = path.excursions.iter().max_by(|a, b| a.peak.total_cmp(&b.peak));
+            highest.map_or(Outcome::Rested, |excursion| Outcome::Healed(excursion.start, excursion.end))
+        }
+    };
+    Trial { tested: Some((trace, path)), outcome }
 }
 
-fn follow(bench: &Bench, n: usize, trace: &Trace, evidence: Evidence) -> Outcome {
+fn moved(bench: &Bench, n: usize, trace: &Trace, evidence: Evidence, found: Alarm) -> Move {
     let (frame, phases) = (bench.frame, bench.phases);
-    let path = path(bench, trace);
-    let Some(found) = path.departure else {
-        let highest = path.excursions.iter().max_by(|a, b| a.peak.total_cmp(&b.peak));
-        return highest.map_or(Outcome::Rested, |excursion| Outcome::Healed(excursion.start, excursion.end));
-    };
     let until = (found.alarm + 4 * bench.windows.last).min(phases.range.1);
     let width = if evidence == Evidence::Silence { 1 } else { bench.dating };
     // A tenth of a second of age is a first sign; the floor of ages is a whole one.
     let first_sign = if trace.measure == Measure::Seconds { 0.1 } else { onset::FIRST_SIGN };
-    let mut onset = onset::date(&trace.added, &trace.floor, first_sign, (phases.range.0, until), width);
+    let share = if trace.measure == Measure::MsPerRequest { bench.floors.dated_ms / bench.floors.wait_ms } else { 1.0 };
+    let level: Vec<f64> = trace.floor.iter().map(|floor| share * floor).collect();
+    let mut onset = onset::date(&trace.added, &level, first_sign, (phases.range.0, until), width);
     let gauge = &frame.gauges[n];
     // A refreshed gauge tells of something that began up to a period earlier.
     if let Lag::Refreshed(seconds) = gauge.meaning.lag {
@@ -191,5 +212,5 @@ fn follow(bench: &Bench, n: usize, trace: &Trace, evidence: Evidence) -> Outcome
     }
     let raw = || phases.low_bins().chain((0..frame.bins).filter(|bin| phases.before[*bin])).map(|bin| gauge.values[bin]);
     let resting = (median(raw()), quantile(raw(), 0.05), quantile(raw(), 0.95));
-    Outcome::Moved(Box::new(Move { gauge: n, onset, alarm: found.alarm, resting, evidence }))
+    Move { gauge: n, onset, alarm: found.alarm, resting, evidence }
 }

@@ -48,6 +48,8 @@ pub struct Mover {
     pub resource: String,
     /// Measured, or inferred.
     pub basis: Basis,
+    /// What kind of evidence it is, in words.
+    pub evidence: String,
     /// What decided among the tied ones, where it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,
@@ -173,6 +175,8 @@ pub struct Run {
     pub top_rate_per_s: Option<f64>,
     /// The throughput gauge that stood for the load, without a driver's log.
     pub rate_from: Option<String>,
+    /// What the rates count: `req/s`, or `statements/s` where a database's own counter stood for the load.
+    pub rate_unit: String,
     /// What counted as having left the rest, in words.
     pub left_rest: Option<String>,
     /// The same in milliseconds added to the mean request.

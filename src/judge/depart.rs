@@ -34,6 +34,8 @@ pub struct Path {
     pub departure: Option<Alarm>,
     /// What left and came back.
     pub excursions: Vec<Excursion>,
+    /// The CUSUM per bin, as far as it was followed.
+    pub sums: Vec<f64>,
 }
 
 /// An alarm of the CUSUM.
@@ -93,13 +95,14 @@ pub fn follow(excess: &Excess, windows: Windows) -> Path {
     let over = |n: usize| smoothed[n] > 0.5 * excess.floor[n];
     let (from, to) = excess.range;
     let (mut sum, mut start, mut n) = (0.0_f64, from, from);
-    let mut path = Path::default();
+    let mut path = Path { sums: vec![f64::NAN; excess.values.len()], ..Path::default() };
     while n < to {
         if !excess.values[n].is_finite() {
             n += 1;
             continue;
         }
         sum = (sum + (excess.values[n] / excess.scale[n] - ALLOWANCE).clamp(-CLIP, CLIP)).max(0.0);
+        path.sums[n] = sum;
         if sum == 0.0 {
             start = n;
         }

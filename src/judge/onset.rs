@@ -12,7 +12,7 @@
 use super::robust::smooth;
 
 /// The share of the floor that is a first sign of waiting.
-pub const FIRST_SIGN: f64 = 0.33;
+pub const FIRST_SIGN: f64 = 0.4;
 /// The multiple of the floor that nobody can miss.
 const UNMISSABLE: f64 = 2.75;
 /// Values are held under so many levels: what came long after decides nothing.
@@ -53,7 +53,7 @@ pub fn date(values: &[f64], floor: &[f64], first_sign: f64, range: (usize, usize
 }
 
 /// The first bin of those that stay over: behind the last minimum of the running sum of `excess`.
-fn crossing(range: (usize, usize), excess: impl Fn(usize) -> f64) -> usize {
+pub fn crossing(range: (usize, usize), excess: impl Fn(usize) -> f64) -> usize {
     let (mut sum, mut lowest, mut at) = (0.0, 0.0, range.0);
     for n in range.0..range.1 {
         sum += excess(n);

@@ -10,6 +10,7 @@
 )]
 
 mod every_file;
+mod forms;
 mod fuzz;
 mod intervals;
 mod jmeter;
@@ -17,6 +18,7 @@ mod k6;
 mod locust;
 mod neutral;
 mod requests;
+mod rungs;
 mod traps;
 
 use std::io::Write;

@@ -38,10 +38,11 @@ fn moved(page: &mut Page, verdict: &Verdict, first: &Mover, rate_basis: Basis) {
     page.line(
         "First to move",
         format!(
-            "{}  left {} at {} req/s  ({}; t+{:.0} s{guessed})",
+            "{}  {} at {} {}  ({}; t+{:.0} s{guessed})",
             first.gauge,
-            number(first.resting.value),
+            left(first),
             rounded(first.rate_per_s).0,
+            verdict.run.rate_unit,
             between(first.rate_per_s),
             first.onset.elapsed_s
         ),
@@ -63,8 +64,10 @@ fn moved(page: &mut Page, verdict: &Verdict, first: &Mover, rate_basis: Basis) {
         .collect();
         let place = if place.is_empty() { format!("a {} lock", top.kind) } else { place.join(", ") };
         let held = top.blocker_state.as_ref().map_or(String::new(), |state| format!("; held by a session {state}"));
+        // Another target's waits, or waits beside another resource, are no place of the first mover.
+        let its_own = first.resource.starts_with(&format!("{} {} lock", top.target, top.kind));
         page.line(
-            "Where",
+            if its_own { "Where" } else { "Waits seen" },
             format!("{:.0} % of {} waiters: {place}{held}", 100.0 * top.share, thousands(all)),
             Some(Basis::Measured),
         );
@@ -79,10 +82,18 @@ fn moved(page: &mut Page, verdict: &Verdict, first: &Mover, rate_basis: Basis) {
     }
     let later: Vec<&Mover> = verdict.movers.iter().skip(1).filter(|mover| !tied.contains(&*mover.gauge)).collect();
     if !later.is_empty() {
-        let each = |mover: &&Mover| format!("{} at {} req/s", mover.gauge, rounded(mover.rate_per_s).0);
+        let each = |mover: &&Mover| format!("{} at {} {}", mover.gauge, rounded(mover.rate_per_s).0, verdict.run.rate_unit);
         let more = if later.len() > 4 { format!(" · and {} more", later.len() - 4) } else { String::new() };
         let shown: Vec<String> = later.iter().take(4).map(each).collect();
         page.line("Then", format!("{}{more}  (consequences, or hidden behind the first)", shown.join(" · ")), Some(basis));
+    }
+}
+
+/// How a gauge moved, in words.
+fn left(mover: &Mover) -> String {
+    match &*mover.evidence {
+        "waiting" => format!("left {}", number(mover.resting.value)),
+        other => format!("({other}) left {}", number(mover.resting.value)),
     }
 }
 
@@ -91,13 +102,13 @@ fn nothing_moved(page: &mut Page, verdict: &Verdict, basis: Basis) {
         (Some(top), 1..) if verdict.verdict == Answer::Rested => {
             page.line(
                 "Nothing left rest",
-                format!("up to {} req/s; {} gauges judged", number(top), verdict.run.judged),
+                format!("up to {} {}; {} gauges judged", number(top), verdict.run.rate_unit, verdict.run.judged),
                 Some(basis),
             );
         }
         (Some(top), _) => page.line(
             "Nothing named",
-            format!("up to {} req/s; {} gauges could be judged", number(top), verdict.run.judged),
+            format!("up to {} {}; {} gauges could be judged", number(top), verdict.run.rate_unit, verdict.run.judged),
             Some(basis),
         ),
         (None, _) => page.line("Nothing judged", String::new(), None),

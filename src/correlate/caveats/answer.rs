@@ -1,0 +1,94 @@
+//! Caveats of the answer itself: what was felt without a mover, and what could not be seen when it moved.
+
+use super::{caveat, is_driver};
+use crate::correlate::bench::can_be_first;
+use crate::correlate::gather::Frame;
+use crate::correlate::movers::Move;
+use crate::correlate::phases::Phases;
+use crate::correlate::verdict::{Caveat, Symptom};
+
+/// Latency may be felt this share of the judged time before the first gauge is known to have moved.
+const EARLY: f64 = 0.1;
+
+/// Caveats of the first mover and of its absence.
+pub fn of_answer(frame: &Frame, phases: &Phases, first: Option<&Move>, felt: &[Symptom]) -> Vec<Caveat> {
+    let mut caveats = Vec::new();
+    caveats.extend(unseen(frame, phases, first, felt));
+    if let Some(first) = first {
+        let gauge = &frame.gauges[first.gauge];
+        if gauge.guessed {
+            caveats.push(caveat(
+                "class_guessed",
+                format!("what {} means was guessed from its name", gauge.name),
+                "declare its class in the sampler's configuration",
+                false,
+            ));
+        }
+        caveats.extend(silent_then(frame, first));
+    }
+    caveats
+}
+
+/// Latency rose although nothing that is watched had moved.
+fn unseen(frame: &Frame, phases: &Phases, first: Option<&Move>, felt: &[Symptom]) -> Option<Caveat> {
+    let slow = felt.iter().find(|symptom| symptom.measure == "p95_ms")?;
+    let mend =
+        "watch more: the accept queue, the pool, the machine of every service on the way; see --explain GAUGE for those that were";
+    let Some(first) = first else {
+        return Some(caveat(
+            "felt_without_a_mover",
+            format!(
+                "p95 of {} crossed {:.0} ms at {:.0}/s, and no gauge that is watched had left its rest: what gave way is not watched, or is the driver",
+                if slow.step == "*" { "all steps" } else { &slow.step },
+                slow.threshold,
+                slow.rate_per_s.value
+            ),
+            mend,
+            true,
+        ));
+    };
+    let lead = frame.elapsed_s(first.onset.low) - slow.onset.high_s;
+    let judged = (phases.range.1 - phases.range.0) as f64 * frame.step_s;
+    (lead > EARLY * judged).then(|| {
+        caveat(
+            "felt_before_the_first",
+            format!(
+                "p95 crossed {:.0} ms at least {lead:.0} s before the first gauge moved: what gave way first may not be watched",
+                slow.threshold
+            ),
+            mend,
+            true,
+        )
+    })
+}
+
+/// Targets that could not be read while the first one moved.
+fn silent_then(frame: &Frame, first: &Move) -> Option<Caveat> {
+    let (from, to) = (first.onset.low, (first.onset.high + 1).min(frame.bins));
+    let blind: Vec<&str> = frame
+        .targets
+        .iter()
+        .filter(|target| !is_driver(target))
+        .filter(|target| {
+            let mut judged = frame.gauges.iter().filter(|gauge| {
+                gauge.target == target.instance
+                    && gauge.class.is_some_and(can_be_first)
+                    && gauge.values.iter().any(|v| v.is_finite())
+            });
+            // A target is as blind as its best-read gauge.
+            let best = judged.by_ref().map(|gauge| gauge.values[from..to].iter().filter(|value| value.is_finite()).count()).max();
+            best.is_some_and(|best| best * 2 < to - from)
+        })
+        .map(|target| &*target.instance)
+        .collect();
+    if blind.is_empty() {
+        return None;
+    }
+    let own = blind.contains(&&*frame.gauges[first.gauge].target) && blind.len() == 1;
+    Some(caveat(
+        "silent_at_onset",
+        format!("{} could not be read for most of the time in which the first gauge can have moved", blind.join(", ")),
+        "see the notes of those ticks; give the target's status its own port or a longer --timeout, and run again",
+        !own,
+    ))
+}

@@ -1,0 +1,160 @@
+//! From the files to the verdict, one step after the other.
+
+use super::align::Load;
+use super::bench::Bench;
+use super::blame;
+use super::caveats;
+use super::cli::Options;
+use super::clocks;
+use super::explain;
+use super::floors::Floors;
+use super::gather::{self, Frame};
+use super::input::{self, Files};
+use super::knee;
+use super::movers::{self, Evidence, Outcome};
+use super::phases::Phases;
+use super::symptoms;
+use super::tell;
+use super::verdict::{Answer, Aside, Caveat, Run, Verdict};
+use crate::text::InputError;
+use crate::timeline::Timeline;
+use crate::waits::{self, Waits};
+
+/// Everything that was read of one run.
+pub struct Session {
+    files: Files,
+    frame: Frame,
+    waits: Option<Waits>,
+    timeline: Option<Timeline>,
+    load: Option<Load>,
+    phases: Option<Phases>,
+    caveats: Vec<Caveat>,
+}
+
+impl Session {
+    /// Reads the files and lays the driver's log on the ticks.
+    pub fn read(options: &Options) -> Result<Self, InputError> {
+        let files = input::files(&options.files)?;
+        let frame = gather::gather(&files.ticks)?;
+        let waits = files.waits.as_deref().map(waits::read).transpose()?;
+        let started = frame.children.iter().find_map(|child| child.start_unix_ms);
+        let timeline = input::driver(&options.driver, &options.log.options(started))?;
+        let mut caveats = caveats::of_sampling(&frame);
+        let timeline = timeline.and_then(|timeline| same_clock(&frame, timeline, &mut caveats));
+        let measured = timeline.as_ref().and_then(|timeline| Load::from_driver(&frame, timeline));
+        let load = measured.or_else(|| Load::inferred(&frame));
+        let phases = load.as_ref().and_then(|load| Phases::of(&frame, load));
+        Ok(Self { files, frame, waits, timeline, load, phases, caveats })
+    }
+
+    /// What gave way first.
+    pub fn verdict(mut self, options: &Options) -> Verdict {
+        let mut run = Run {
+            ticks: self.files.ticks.display().to_string(),
+            waits: self.files.waits.as_ref().map(|path| path.display().to_string()),
+            driver: self.timeline.as_ref().map(|timeline| timeline.driver.driver.clone()),
+            ..tell::run(&self.frame)
+        };
+        let mut caveats = std::mem::take(&mut self.caveats);
+        let (Some(load), Some(phases)) = (&self.load, &self.phases) else {
+            caveats.push(caveats::no_load());
+            return empty(run, caveats);
+        };
+        let (frame, timeline) = (&self.frame, self.timeline.as_ref());
+        let floors = Floors::of(frame, load, phases, options.floor);
+        tell::measure(&mut run, frame, load, phases, floors);
+
+        let mut moved = Vec::new();
+        for (gauge, outcome) in frame.gauges.iter().zip(movers::judge(&Bench::new(frame, load, phases, floors))) {
+            run.judged += usize::from(!matches!(outcome, Outcome::Evidence | Outcome::NotJudged(_)));
+            match outcome {
+                Outcome::Moved(found) => moved.push(*found),
+                Outcome::Healed(from, to) => run.not_with_load.push(Aside {
+                    gauge: gauge.name.clone(),
+                    why: format!("left at t+{:.0} s and was back at t+{:.0} s", frame.elapsed_s(from), frame.elapsed_s(to)),
+                }),
+                Outcome::Rested => run.not_moved.push(gauge.name.clone()),
+                Outcome::NotJudged(why) => run.not_judged.push(Aside { gauge: gauge.name.clone(), why }),
+                Outcome::Evidence => {}
+            }
+        }
+        if let Some(caveat) = caveats::several_silent(moved.iter().filter(|m| m.evidence == Evidence::Silence).count()) {
+            caveats.push(caveat);
+            moved.retain(|found| found.evidence != Evidence::Silence);
+        }
+        let around = moved.iter().map(|found| found.onset.low).min();
+        let shares = self.waits.as_ref().map(|waits| {
+            let from = around.map_or(frame.at_ms(0), |bin| frame.at_ms(bin)) - 5e3 * frame.step_s;
+            let (shares, twice) = blame::shares(waits, from, frame.at_ms(phases.range.1) + 1e3);
+            caveats.extend(caveats::waits_as_pairs(twice, waits.rows.len()));
+            shares
+        });
+        let order = blame::order(frame, moved, shares.as_deref().unwrap_or_default());
+        let first = order.movers.first();
+        let felt = timeline.map(|timeline| symptoms::felt(frame, phases, timeline, first, options.threshold));
+        caveats.extend(caveats::of_load(frame, load, phases, timeline, first));
+        caveats.extend(caveats::of_answer(frame, phases, first, felt.as_deref().unwrap_or_default()));
+
+        let (movers, shares) = tell::movers(frame, phases, order, shares);
+        let verdict = match (movers.is_empty(), caveats.iter().any(|caveat| caveat.can_change_name)) {
+            (_, true) => Answer::Inconclusive,
+            (true, false) => Answer::Rested,
+            (false, false) => Answer::Moved,
+        };
+        Verdict {
+            verdict,
+            first: movers.first().cloned(),
+            movers,
+            symptoms: felt,
+            waits: shares,
+            phases: Some(tell::phases(frame, phases)),
+            knee: knee::find(frame, load, phases),
+            ..empty(run, caveats)
+        }
+    }
+
+    /// Why one gauge was or was not a mover.
+    pub fn explain(&self, options: &Options, gauge: &str) -> Result<String, String> {
+        let (Some(load), Some(phases)) = (&self.load, &self.phases) else { return Err(caveats::no_load().text) };
+        let floors = Floors::of(&self.frame, load, phases, options.floor);
+        explain::explain(&Bench::new(&self.frame, load, phases, floors), gauge)
+    }
+}
+
+/// The driver's log on the sampler's clock; `None` where it is of another time.
+fn same_clock(frame: &Frame, timeline: Timeline, caveats: &mut Vec<Caveat>) -> Option<Timeline> {
+    let off = clocks::apart(frame, &timeline).or_else(|| clocks::before_its_start(frame, &timeline));
+    let timeline = match off {
+        Some(seconds) => {
+            caveats.push(caveats::clocks_apart(seconds));
+            clocks::shift(&timeline, seconds)
+        }
+        None => timeline,
+    };
+    if Load::from_driver(frame, &timeline).is_none() {
+        caveats.push(caveats::log_of_another_time(frame, &timeline));
+        return None;
+    }
+    Some(timeline)
+}
+
+/// A verdict that names nothing.
+fn empty(run: Run, mut caveats: Vec<Caveat>) -> Verdict {
+    caveats.push(caveats::not_told());
+    Verdict {
+        whatgives: env!("CARGO_PKG_VERSION"),
+        run,
+        verdict: Answer::Inconclusive,
+        first: None,
+        movers: Vec::new(),
+        symptoms: None,
+        waits: None,
+        phases: None,
+        knee: None,
+        growth: None,
+        recovery: None,
+        steps: None,
+        gates: Some(serde_json::Value::Array(Vec::new())),
+        caveats,
+    }
+}
