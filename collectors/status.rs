@@ -6,7 +6,7 @@
 
 use crate::api::{Collector, Fault, FaultKind, Gauge, Reading, Section, Spec, Support};
 use crate::http::usual::Wanted;
-use crate::http::{Http, Settings, address, sniff};
+use crate::http::{Answer, Http, Settings, address, sniff};
 use crate::settings;
 use reqwest::Url;
 use serde::Deserialize;
@@ -17,8 +17,8 @@ pub const SPEC: Spec = Spec {
     flag: "status",
     aliases: &["status-url"],
     value: "URL",
-    about: "a status page of any kind: says whether it is Apache's, nginx', php-fpm's, HAProxy's or in the Prometheus text \
-            format, and reads it",
+    about: "a status page of any kind: says whether it is Apache's, nginx', php-fpm's, HAProxy's, Prometheus text or JSON, \
+            and reads it",
     needs: "nothing of its own: see the kind that it turns out to be",
     sample_config: "[[status]]\nurl = \"http://127.0.0.1/server-status?auto\"\n",
     gauges: &[],
@@ -47,21 +47,27 @@ const USUAL: [&str; 18] = [
     "/whm-server-status?auto",
 ];
 
+/// The page that the address names.
 const PAGE: Wanted<'static, &'static Spec> = Wanted {
     what: "status page",
     usual: &USUAL,
     most: 16 << 20,
     needs: "--apache, --nginx, --phpfpm, --haproxy and --metrics say what each kind needs: sampler --list",
-    read: |answer| {
-        let flag = sniff::flag(&answer.body);
-        let spec = flag.and_then(|flag| crate::REGISTRY.iter().find(|spec| spec.flag == flag));
-        spec.copied().ok_or_else(|| {
-            answer
-                .nonsense("a status page", "status")
-                .hint("known are Apache's mod_status, nginx' stub_status, php-fpm's, HAProxy's and the Prometheus text format")
-        })
-    },
+    read: |answer| kind(answer, true),
 };
+
+/// A usual page: JSON is not among them, for an application may say anything in it.
+const USUAL_PAGE: Wanted<'static, &'static Spec> = Wanted { read: |answer| kind(answer, false), ..PAGE };
+
+fn kind(answer: &Answer, json: bool) -> Result<&'static Spec, Fault> {
+    let flag = sniff::flag(&answer.body).filter(|flag| json || *flag != "json");
+    let spec = flag.and_then(|flag| crate::REGISTRY.iter().find(|spec| spec.flag == flag));
+    spec.copied().ok_or_else(|| {
+        answer
+            .nonsense("a status page", "status")
+            .hint("known are Apache's mod_status, nginx' stub_status, php-fpm's, HAProxy's, the Prometheus text format and JSON")
+    })
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -91,7 +97,8 @@ impl Collector for Status {
     async fn start(&mut self) -> Result<Support, Fault> {
         self.inner = None;
         let mut http = Http::new(&self.section, &self.settings, &self.given, "text/plain,application/json;q=0.9,*/*;q=0.1")?;
-        let (url, spec) = PAGE.find(&mut http, &self.given).await?;
+        let wanted = if address::is_bare(&self.given) { &USUAL_PAGE } else { &PAGE };
+        let (url, spec) = wanted.find(&mut http, &self.given).await?;
         // Its own connection takes the place of this one.
         drop(http);
         let mut inner = (spec.open)(&Section { endpoint: url.to_string(), ..self.section.clone() })?;
@@ -147,6 +154,7 @@ mod tests {
             ("/x?json", FPM, "phpfpm", "active_processes"),
             ("/x;csv", HAPROXY, "haproxy", "app_queue"),
             ("/x", METRICS, "metrics", "haproxy_process_current_connections"),
+            ("/x", "{\"requests\": 5, \"waiting\": 1}", "json", "waiting"),
         ] {
             let url = server(path, body);
             let (support, reading) = started(&format!("{}{}", url.as_str().trim_end_matches('/'), path), "").unwrap();
@@ -183,6 +191,9 @@ mod tests {
                 (Some(kind), format!("{}{}", url.as_str().trim_end_matches('/'), path))
             );
         }
+        let url = server("/status", "{\"requests\": 5}");
+        let fault = started(url.as_str(), "").unwrap_err();
+        assert!(fault.message.contains("/status: expected a status page, found JSON"), "{fault}");
         let url = server("/status", "<html><title>Shop</title>");
         let fault = started(url.as_str(), "").unwrap_err();
         for part in
@@ -196,7 +207,6 @@ mod tests {
     fn what_is_no_status_page_is_named_for_what_it_is() {
         for (body, name) in [
             ("<!DOCTYPE html><title>Log in</title>", "an HTML page titled \"Log in\""),
-            ("{\"status\":\"UP\"}", "JSON"),
             ("Total Accesses: 1\nBusyServers: 1\nIdleServers: 7\nScoreboard: r\n", "lighttpd"),
             ("PHP Fatal error:  x in y", "PHP's own text"),
             ("", "an empty page"),

@@ -97,6 +97,7 @@ pub fn flag(body: &[u8]) -> Option<&'static str> {
         Page::PhpFpm => Some("phpfpm"),
         Page::HaproxyCsv | Page::HaproxyHtml => Some("haproxy"),
         Page::Prometheus => Some("metrics"),
+        Page::Json => Some("json"),
         _ => None,
     }
 }

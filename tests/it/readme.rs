@@ -12,7 +12,7 @@ fn row(spec: &Spec) -> String {
     let flags = std::iter::once(spec.flag).chain(spec.aliases.iter().copied());
     let flags: Vec<_> = flags.map(|flag| format!("`--{}`", cell(format!("{flag} {}", spec.value).trim_end()))).collect();
     // Statements and lines of configuration as code, one below the other; words as words.
-    let needs = if spec.needs.starts_with("nothing") || !spec.needs.contains(['=', ';', '<', '{', '[', '@', '_']) {
+    let needs = if spec.needs.starts_with("nothing") {
         cell(spec.needs)
     } else {
         let lines = spec.needs.lines().flat_map(|line| line.split_inclusive("; "));
