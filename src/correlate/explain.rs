@@ -26,7 +26,7 @@ pub fn explain(bench: &Bench, name: &str) -> Result<String, String> {
         "{name}: class {class}{guessed}; {}",
         if gauge.meaning.resource.is_empty() { "no resource named" } else { &gauge.meaning.resource }
     ));
-    let at = |bin: usize| format!("t+{:.1} s ({:.1} req/s)", frame.elapsed_s(bin), bench.phases.axis[bin]);
+    let at = |bin: usize| format!("t+{:.1} s ({:.1} req/s)", frame.elapsed_s(bin), bench.phases.told[bin]);
     match &found.outcome {
         Outcome::Moved(moved) => say(format!(
             "it left its rest at {} and stayed away: not before {}, not after {}; it was certain at {}",

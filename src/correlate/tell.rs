@@ -66,7 +66,7 @@ pub fn onset(frame: &Frame, low: usize, at: usize, high: usize) -> Onset {
 /// The load at bins. A bin without load takes the nearest later one's: an onset in it is one at the load's first moment.
 pub fn rates(phases: &Phases, low: usize, at: usize, high: usize) -> Between {
     let end = phases.range.1.saturating_sub(1);
-    let rate = |bin: usize| (bin.min(end)..=end).map(|bin| phases.axis[bin]).find(|rate| rate.is_finite()).unwrap_or(phases.top);
+    let rate = |bin: usize| (bin.min(end)..=end).map(|bin| phases.told[bin]).find(|rate| rate.is_finite()).unwrap_or(phases.top);
     let (value, low, high) = (rate(at), rate(low), rate(high));
     Between { value: round(value, 2), low: round(low.min(value), 2), high: round(high.max(value), 2) }
 }
