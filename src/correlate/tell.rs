@@ -28,7 +28,7 @@ pub fn run(frame: &Frame) -> Run {
 pub fn measure(run: &mut Run, frame: &Frame, load: &Load, phases: &Phases, floors: Floors) {
     run.top_rate_per_s = Some(round(phases.top, 2));
     run.rate_from.clone_from(&load.from);
-    run.rate_unit = load.unit.to_owned();
+    load.unit.clone_into(&mut run.rate_unit);
     run.floor_ms = Some(round(floors.wait_ms, 3));
     run.left_rest = Some(format!(
         "more than {} ms added to the mean request, dated from {} ms on",
