@@ -217,7 +217,7 @@ fn jtl(path: &Path, rows: u64) {
 
 const DUCKDB: &str = r#"
 import sys, time, resource, duckdb
-c = duckdb.connect(); c.execute("set threads=1")
+c = duckdb.connect(); c.execute("set threads=1"); c.execute("set enable_progress_bar=false")
 t, p = time.time(), time.process_time()
 r = c.execute("""select timestamp::bigint as s, name, count(*) filter (expected_response = 'true') as ok, count(*) filter (expected_response = 'false') as failed,
   quantile_disc(metric_value::double, [0.5, 0.95, 0.99]) filter (expected_response = 'true') as q, max(metric_value::double)

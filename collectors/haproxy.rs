@@ -51,7 +51,8 @@ pub const SPEC: Spec = Spec {
     open,
 };
 
-const NEEDS: &str = "stats socket /run/haproxy/sampler.sock mode 660 level user     # or in a frontend:
+const NEEDS: &str = "stats socket /run/haproxy/sampler.sock mode 660 level user
+# or, in a frontend
 stats enable
 stats uri /stats";
 

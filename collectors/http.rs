@@ -9,7 +9,7 @@ pub mod address;
 #[cfg(test)]
 pub mod fake;
 pub mod sniff;
-mod tls;
+pub(crate) mod tls;
 pub mod usual;
 
 use crate::api::{Fault, FaultKind, Section};

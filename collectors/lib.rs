@@ -8,11 +8,17 @@ mod address;
 pub mod apache;
 pub mod api;
 #[cfg(feature = "io")]
+pub mod cgroup;
+#[cfg(feature = "io")]
+mod declared;
+#[cfg(feature = "io")]
 pub mod haproxy;
 #[cfg(feature = "io")]
 pub mod host;
 #[cfg(feature = "io")]
 pub mod http;
+#[cfg(feature = "io")]
+pub mod json;
 #[cfg(all(feature = "io", target_os = "linux"))]
 pub mod listen;
 #[cfg(feature = "io")]
@@ -32,6 +38,14 @@ pub mod postgres;
 #[cfg(feature = "io")]
 mod proc;
 #[cfg(feature = "io")]
+pub mod process;
+#[cfg(feature = "io")]
+pub mod promql;
+#[cfg(feature = "io")]
+pub mod query;
+#[cfg(feature = "io")]
+pub mod redis;
+#[cfg(feature = "io")]
 pub mod settings;
 #[cfg(feature = "io")]
 mod sql;
@@ -46,6 +60,7 @@ pub const REGISTRY: &[&api::Spec] = &[
     &mysql::SPEC,
     &postgres::SPEC,
     &pgbouncer::SPEC,
+    &redis::SPEC,
     &memcached::SPEC,
     &apache::SPEC,
     &nginx::SPEC,
@@ -53,7 +68,12 @@ pub const REGISTRY: &[&api::Spec] = &[
     &haproxy::SPEC,
     &status::SPEC,
     &metrics::SPEC,
+    &json::SPEC,
+    &promql::SPEC,
+    &query::SPEC,
     &host::SPEC,
+    &process::SPEC,
+    &cgroup::SPEC,
     #[cfg(target_os = "linux")]
     &listen::SPEC,
 ];

@@ -8,12 +8,12 @@
 //! be told from here. Left unread on purpose: buckets and quantiles (their windows are the exporter's), `_info` and
 //! `_created`, what the exporter says of itself.
 
-mod guess;
-mod plan;
+pub(crate) mod guess;
+pub(crate) mod plan;
 mod presets;
 mod select;
 mod settle;
-mod text;
+pub(crate) mod text;
 
 use crate::api::{Collector, Fault, FaultKind, Gauge, Lack, Reading, Section, Spec, Support};
 use crate::http::{Answer, Http, Settings, address, sniff};

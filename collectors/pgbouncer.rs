@@ -28,7 +28,7 @@ pub const SPEC: Spec = Spec {
     aliases: &[],
     value: "HOST:PORT",
     about: "PgBouncer: clients that wait for a connection and how long, pools in use, waiting time, statements",
-    needs: "stats_users = probe     (pgbouncer.ini, section [pgbouncer]; then RELOAD)",
+    needs: "[pgbouncer]\nstats_users = probe",
     sample_config: r#"[pgbouncer]
 url = "postgres://probe@127.0.0.1:6432/"     # its console: the database is always pgbouncer
 # password_file = "/etc/whatgives/pgbouncer" # or password_env = "…", PGPASSWORD, ~/.pgpass

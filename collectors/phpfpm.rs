@@ -3,8 +3,10 @@
 //! Privilege: `pm.status_path`, and for FastCGI `listen.allowed_clients`. Seen with PHP 8.2. To know:
 //!
 //! - Through the pool's own listener the page needs a child like every request: when all are busy it waits behind the same
-//!   queue and the read is late. `pm.status_listen` (PHP 8.0) answers beside them. Which of the two it is shows at the start:
-//!   through the pool every read of the page is one more accepted connection, and one active process is our own.
+//!   queue and the read is late. `pm.status_listen` (PHP 8.0) answers beside them. Which of the two it is shows once, at the
+//!   start, in the list of the pool's processes: through the pool one of them is at our request, and then one active process
+//!   and one accepted connection a read are our own.
+//! - A child is busy for a moment longer than its answer takes: reads that follow each other at once may see two of our own.
 //! - `listen queue` is what the master last saw, about once a second, and on a Unix socket it is always 0 of 0: there it is
 //!   missing here. The kernel's own queue of the listener (`--listen-queue`) is exact and at once.
 //! - The page does not tell `pm.max_children`, except that a static pool always has that many processes. `max active
@@ -13,7 +15,8 @@
 //!   is full now is `idle_processes` 0 with `total_processes` at the limit.
 //!
 //! Over FastCGI each read makes a connection of its own: php-fpm ties a child to a kept one, and that child would be
-//! missing in the pool that is watched. Also left unread on purpose: the list of processes (`full`), long and full of URIs.
+//! missing in the pool that is watched. Also left unread on purpose, but for that once: the
+//! list of processes (`full`), long and full of URIs.
 
 mod ask;
 mod fastcgi;
@@ -24,7 +27,7 @@ mod status;
 use crate::address::Address;
 use crate::api::{Capacity, Collector, Fault, FaultKind, Gauge, Lack, Reading, Section, Spec, Support};
 use crate::http::usual::Wanted;
-use crate::http::{self, Http};
+use crate::http::{self, Answer, Http};
 use crate::{settings, stream};
 use ask::ask;
 use gauges::ALL as GAUGES;
@@ -33,6 +36,7 @@ use reqwest::Url;
 use serde::Deserialize;
 use status::Status;
 use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
 
 /// The registry's entry.
 pub const SPEC: Spec = Spec {
@@ -47,8 +51,9 @@ pub const SPEC: Spec = Spec {
     open,
 };
 
+/// The second line from PHP 8.0 on: it answers also when every child is busy.
 const NEEDS: &str = "pm.status_path = /status
-pm.status_listen = 127.0.0.1:9001     ; PHP 8.0: answers also when every child is busy";
+pm.status_listen = 127.0.0.1:9001";
 
 const SAMPLE: &str = "[[phpfpm]]
 endpoint = \"127.0.0.1:9001/status\"     # or unix:/run/php/php-fpm.sock:/status, http://127.0.0.1/status
@@ -87,6 +92,8 @@ struct PhpFpm {
     section: Section,
     settings: http::Settings,
     place: Place,
+    /// How long a connection straight to it may take.
+    connect: Duration,
     max_children: Option<f64>,
     link: Option<Link>,
     last: Option<Status>,
@@ -117,6 +124,7 @@ fn open(section: &Section) -> Result<Box<dyn Collector>, Fault> {
         section: section.clone(),
         settings,
         place,
+        connect: section.timeout.max(stream::CONNECT),
         max_children: own.max_children.map(f64::from),
         link: None,
         last: None,
@@ -137,9 +145,7 @@ impl PhpFpm {
     async fn page(&mut self) -> Result<Status, Fault> {
         match &mut self.link {
             Some(Link::Http(http, url)) => PAGE.page(http, url).await,
-            Some(Link::FastCgi(address, path)) => {
-                ask(address, path, self.section.timeout.max(stream::CONNECT)).await.map(|(status, _)| status)
-            }
+            Some(Link::FastCgi(address, path)) => ask(address, path, "json", self.connect).await.map(|found| found.status),
             None => Err(Fault::new(FaultKind::Unreachable, format!("{} was not reached yet", self.place))),
         }
     }
@@ -157,10 +163,10 @@ impl PhpFpm {
                 let paths = path.as_ref().map_or(USUAL.to_vec(), |path| vec![path.as_str()]);
                 let mut tried = Vec::new();
                 for path in &paths {
-                    match ask(&address, path, self.section.timeout.max(stream::CONNECT)).await {
+                    match ask(&address, path, "json", self.connect).await {
                         Ok(found) => {
                             self.link = Some(Link::FastCgi(address, (*path).to_owned()));
-                            return Ok(found);
+                            return Ok((found.status, found.powered_by));
                         }
                         Err(fault) if paths.len() == 1 || fault.kind != FaultKind::Nonsense => return Err(fault),
                         Err(fault) => tried.push(fault.message),
@@ -172,12 +178,33 @@ impl PhpFpm {
         }
     }
 
-    /// Whether the page is served by the pool's own children: then each read is one more accepted connection. While others
-    /// ask too it cannot be seen; a read that counts nothing settles it.
-    async fn through_the_pool(&mut self, mut before: f64) -> Result<bool, Fault> {
+    /// Whether the page is served by the pool's own children: then the one that serves it shows our request. Where the list
+    /// of processes cannot be had (a web server that drops the query), each read through the pool is one more accepted
+    /// connection, and one active process: a read without either settles it, and until then it is the pool.
+    async fn through_the_pool(&mut self, first: &Status) -> Result<bool, Fault> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let mark = format!("w{}{}", std::process::id(), now.as_nanos());
+        let asked = match &mut self.link {
+            Some(Link::Http(http, url)) => {
+                let mut full = url.clone();
+                full.set_query(Some(&format!("{mark}&full&{}", url.query().unwrap_or("json"))));
+                http.get(&full, MOST).await.and_then(Answer::ok).map(|answer| answer.body)
+            }
+            Some(Link::FastCgi(address, path)) => {
+                ask(address, path, &format!("{mark}&full&json"), self.connect).await.map(|found| found.body)
+            }
+            None => Ok(Vec::new()),
+        };
+        // A web server may let this one query through and no other.
+        let body = asked.unwrap_or_default();
+        if let Some(known) = status::served_by_the_pool(&body, &mark) {
+            return Ok(known);
+        }
+        let mut before = first.value("accepted_total");
         for _ in 0..3 {
-            let Some(after) = self.page().await?.value("accepted_total") else { return Ok(true) };
-            if after <= before {
+            let page = self.page().await?;
+            let after = page.value("accepted_total");
+            if page.value("active_processes") == Some(0.0) || before.zip(after).is_some_and(|(before, after)| after <= before) {
                 return Ok(false);
             }
             before = after;
@@ -283,10 +310,7 @@ impl Collector for PhpFpm {
 
     async fn start(&mut self) -> Result<Support, Fault> {
         let (status, powered_by) = self.find().await?;
-        let through_the_pool = match status.value("accepted_total") {
-            Some(accepted) => self.through_the_pool(accepted).await?,
-            None => true,
-        };
+        let through_the_pool = self.through_the_pool(&status).await?;
         self.processes = None;
         self.learn_processes(&status);
         let support = self.support(&status, &powered_by, through_the_pool);

@@ -97,6 +97,12 @@ pub(crate) fn protocol<'a>(bytes: &'a [u8], protocol: &'a str) -> impl Iterator<
     words(names).zip(words(values)).filter(move |_| fit)
 }
 
+/// The microseconds of a pressure file: `some avg10=98.79 avg60=98.41 avg300=96.10 total=1315565240`.
+pub(crate) fn stalled(bytes: &[u8], kind: &[u8]) -> Option<f64> {
+    let line = lines(bytes).find(|line| words(line).next() == Some(kind))?;
+    words(line).find_map(|word| word.strip_prefix(b"total=")).and_then(value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,7 +19,7 @@ pub const SPEC: Spec = Spec {
     value: "URL",
     about: "a status page of any kind: says whether it is Apache's, nginx', php-fpm's, HAProxy's or in the Prometheus text \
             format, and reads it",
-    needs: "what the kind of page needs",
+    needs: "nothing of its own: see the kind that it turns out to be",
     sample_config: "[[status]]\nurl = \"http://127.0.0.1/server-status?auto\"\n",
     gauges: &[],
     open,

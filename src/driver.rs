@@ -10,6 +10,11 @@
 //! A row that cannot be read never aborts: it is counted, the first three are named in `more.bad_rows`; over 1 % of them,
 //! or a hole of more than two intervals inside the run, makes the log unusable. A cut last line is normal.
 //!
+//! `more` of the `#driver` line holds, where there is something to say: `rows` read; `bad_row_count` and the first
+//! `bad_rows` (file, line, why); `cut` (where a gzip broke off); `mix` of the steps and `mix_planned`; `reached_of_plan`;
+//! `workers_exhausted` (since when); `checks` passed and failed; `requests_per_iteration`, by which sessions were made
+//! into requests; `aborted`, `transaction_rows`, `synthetic_rows`, `negative_durations`, `earlier_runs_left_out`.
+//!
 //! What a log lacks is said in `caveats`, as the codes of [`caveat::CAVEATS`]; [`caveat_text`] has the texts.
 
 pub mod caveat;

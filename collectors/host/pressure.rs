@@ -4,7 +4,7 @@
 //! more. `full` of the processor is no quantity of a whole machine and is left out.
 
 use crate::api::{Class, Gauge, Layer, Reading, Unit};
-use crate::proc::{lines, value, words};
+use crate::proc::stalled as total;
 
 /// What makes the kernel keep the pressure files.
 pub(super) const MEND: &str = "boot with psi=1 on the kernel's command line (a kernel built with CONFIG_PSI)";
@@ -38,12 +38,6 @@ pub(super) fn parse_memory(bytes: &[u8], reading: &mut Reading) {
 pub(super) fn parse_io(bytes: &[u8], reading: &mut Reading) {
     reading.put_some("psi_io_some_us_total", total(bytes, b"some"));
     reading.put_some("psi_io_full_us_total", total(bytes, b"full"));
-}
-
-/// `some avg10=98.79 avg60=98.41 avg300=96.10 total=1315565240`
-fn total(bytes: &[u8], kind: &[u8]) -> Option<f64> {
-    let line = lines(bytes).find(|line| words(line).next() == Some(kind))?;
-    words(line).find_map(|word| word.strip_prefix(b"total=")).and_then(value)
 }
 
 #[cfg(test)]

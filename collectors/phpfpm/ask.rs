@@ -11,8 +11,16 @@ use crate::stream;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
-/// Gives the page, and what PHP it says it is.
-pub(super) async fn ask(address: &Address, path: &str, within: Duration) -> Result<(Status, String), Fault> {
+/// A page as it came.
+pub(super) struct Found {
+    pub(super) status: Status,
+    /// What PHP it says it is.
+    pub(super) powered_by: String,
+    pub(super) body: Vec<u8>,
+}
+
+/// Asks for a page with this query.
+pub(super) async fn ask(address: &Address, path: &str, query: &str, within: Duration) -> Result<Found, Fault> {
     let at = Place::FastCgi { address: address.clone(), path: Some(path.to_owned()) };
     let fault = |kind, found: &str| Fault::new(kind, format!("FastCGI {at}: {found}"));
     let unreachable = |why: std::io::Error| fault(FaultKind::Unreachable, &why.to_string());
@@ -25,7 +33,7 @@ pub(super) async fn ask(address: &Address, path: &str, within: Duration) -> Resu
             _ => fault,
         }
     })?;
-    let uri = format!("{path}?json");
+    let uri = format!("{path}?{query}");
     let request = fastcgi::request(&[
         ("GATEWAY_INTERFACE", "CGI/1.1"),
         ("SERVER_PROTOCOL", "HTTP/1.1"),
@@ -33,7 +41,7 @@ pub(super) async fn ask(address: &Address, path: &str, within: Duration) -> Resu
         ("SCRIPT_NAME", path),
         ("SCRIPT_FILENAME", path),
         ("REQUEST_URI", &uri),
-        ("QUERY_STRING", "json"),
+        ("QUERY_STRING", query),
         ("SERVER_SOFTWARE", "whatgives-sampler"),
     ]);
     stream.write_all(&request).await.map_err(unreachable)?;
@@ -59,7 +67,7 @@ pub(super) async fn ask(address: &Address, path: &str, within: Duration) -> Resu
         return Err(fault(FaultKind::Nonsense, &said).hint(format!("the path must be the pool's pm.status_path:\n{NEEDS}")));
     }
     if let Some(status) = status::parse(page.body) {
-        return Ok((status, page.powered_by.unwrap_or_default()));
+        return Ok(Found { status, powered_by: page.powered_by.unwrap_or_default(), body: page.body.to_vec() });
     }
     let found = format!("expected {WANTED}, found {}: {}", sniff::name(page.body), sniff::excerpt(page.body));
     Err(fault(FaultKind::Nonsense, &found).hint(format!("the path must be the pool's pm.status_path:\n{NEEDS}")))

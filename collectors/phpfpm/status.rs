@@ -50,6 +50,15 @@ impl Status {
     }
 }
 
+const PROCESSES: &[u8] = b"\"processes\"";
+
+/// Whether a page with the list of processes (`full`) was served by one of them: then the request that asked for it, with
+/// this mark in its query, is among theirs. `None` without the list.
+pub(super) fn served_by_the_pool(body: &[u8], mark: &str) -> Option<bool> {
+    let list = &body[memchr::memmem::find(body, PROCESSES)?..];
+    Some(memchr::memmem::find(list, mark.as_bytes()).is_some())
+}
+
 /// Reads a page; `None` where it is none. The text form must be of whole lines.
 pub(super) fn parse(body: &[u8]) -> Option<Status> {
     let body = body.trim_ascii_start();
@@ -57,7 +66,6 @@ pub(super) fn parse(body: &[u8]) -> Option<Status> {
 }
 
 fn json(body: &[u8]) -> Option<Status> {
-    const PROCESSES: &[u8] = b"\"processes\"";
     let page: Map<String, Value> = match memchr::memmem::find(body, PROCESSES) {
         Some(at) => {
             let mut head = body[..at].trim_ascii_end().strip_suffix(b",")?.to_vec();
@@ -158,6 +166,15 @@ mod tests {
                 assert_eq!(status.oddities.len(), 1, "{page}");
             }
         }
+    }
+
+    #[test]
+    fn the_process_that_serves_the_page_shows_the_request_for_it() {
+        assert_eq!(served_by_the_pool(FULL, "fpm-status"), Some(true));
+        assert_eq!(served_by_the_pool(FULL, "w123"), Some(false));
+        assert_eq!(served_by_the_pool(FULL, "\"pool\""), Some(false), "what stands before the list is no request");
+        assert_eq!(served_by_the_pool(STATIC, "w123"), None);
+        assert_eq!(served_by_the_pool(b"", "w123"), None);
     }
 
     #[test]

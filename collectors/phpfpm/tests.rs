@@ -122,20 +122,45 @@ fn the_queue_is_a_queue_that_the_master_sees_once_a_second_and_a_unix_socket_has
     assert_eq!(value(&reading, "active_processes"), Some(8.0));
 }
 
+fn own(support: &Support, name: &str) -> f64 {
+    support.columns.iter().find(|gauge| gauge.name == name).unwrap().own
+}
+
 #[test]
-fn a_read_that_the_pool_counts_is_its_own_and_one_that_it_does_not_is_beside_it() {
-    let own = |support: &Support, name: &str| support.columns.iter().find(|gauge| gauge.name == name).unwrap().own;
-    let beside = started(&format!("{}/status", told(vec![body("static", 1, 5, 0, 8)])), "").1.unwrap();
-    assert_eq!((own(&beside, "active_processes"), own(&beside, "accepted_total")), (0.0, 0.0));
-    assert!(!beside.lacks.iter().any(|lack| lack.what.contains("every child is busy")));
-    let counted = (1..9).map(|accepted| body("static", 1, accepted, 1, 8)).collect();
-    let through = started(&format!("{}/status", told(counted)), "").1.unwrap();
-    assert_eq!((own(&through, "active_processes"), own(&through, "accepted_total")), (1.0, 1.0));
-    let lack = through.lacks.iter().find(|lack| lack.what.contains("every child is busy")).unwrap();
-    assert!(lack.mend.as_ref().unwrap().contains("pm.status_listen"));
-    // Beside the pool while others ask: one read that counts nothing is enough.
-    let busy = [5, 9, 12, 12].into_iter().map(|accepted| body("static", 1, accepted, 3, 8)).collect();
-    assert_eq!(own(&started(&format!("{}/status", told(busy)), "").1.unwrap(), "active_processes"), 0.0);
+fn a_page_that_shows_our_own_request_among_its_processes_is_served_by_the_pool() {
+    for (shows, expected) in [(true, 1.0), (false, 0.0)] {
+        // Others ask all the time: the counts alone would not tell.
+        let mut accepted = 5;
+        let address = server(move |request| {
+            accepted += 3;
+            let plain = body("static", 1, accepted, 4, 8);
+            let query = request.split("QUERY_STRING").nth(1).unwrap();
+            let Some(end) = query.find("&full&json") else { return page(&plain) };
+            let uri = if shows { &query[..end] } else { "/shop" };
+            let list = format!(", \"processes\":[{{\"state\":\"Running\",\"request uri\":\"{uri}\"}}]}}");
+            page(&plain.replace('}', &list))
+        });
+        let support = started(&format!("{address}/status"), "").1.unwrap();
+        assert_eq!((own(&support, "active_processes"), own(&support, "accepted_total")), (expected, expected));
+        let lack = support.lacks.iter().find(|lack| lack.what.contains("every child is busy"));
+        assert_eq!(lack.is_some(), shows);
+        assert!(lack.is_none_or(|lack| lack.mend.as_ref().unwrap().contains("pm.status_listen")));
+    }
+}
+
+#[test]
+fn without_the_list_of_processes_a_read_that_is_not_counted_or_finds_none_active_is_beside_the_pool() {
+    for (pages, expected) in [
+        (&[(1, 1), (2, 1), (3, 1), (4, 1), (5, 1)][..], 1.0),
+        (&[(1, 1), (2, 3), (3, 3), (4, 3), (9, 3)], 1.0),
+        (&[(5, 0), (5, 0), (5, 0)], 0.0),
+        (&[(5, 3), (9, 3), (12, 3), (12, 3)], 0.0),
+        (&[(5, 3), (9, 3), (12, 3), (14, 0)], 0.0),
+    ] {
+        let bodies = pages.iter().map(|(accepted, active)| body("static", 1, *accepted, *active, 8)).collect();
+        let support = started(&format!("{}/status", told(bodies)), "").1.unwrap();
+        assert_eq!(own(&support, "active_processes"), expected, "{pages:?}");
+    }
 }
 
 #[test]
@@ -151,12 +176,12 @@ fn the_limit_is_the_configured_one_or_a_static_pools_and_never_a_high_water_mark
     assert_eq!(limit(vec![FULL.to_owned()], "max_children = 50"), Some(50.0));
     assert_eq!(limit(vec![SATURATED.to_owned()], ""), Some(8.0));
     // A static pool that has lost a child for a moment.
-    assert_eq!(limit(vec![body("static", 1, 5, 0, 8), body("static", 1, 5, 0, 8), body("static", 1, 5, 0, 7)], ""), Some(8.0));
+    assert_eq!(limit([8, 8, 8, 7].into_iter().map(|total| body("static", 1, 5, 0, total)).collect(), ""), Some(8.0));
 }
 
 #[test]
 fn a_restart_is_noted_once_and_the_limit_is_learned_anew() {
-    let texts = [(1, 5, 8), (1, 5, 8), (1, 6, 8), (2, 7, 4), (2, 8, 4), (2, 1, 4)];
+    let texts = [(1, 5, 8), (1, 5, 8), (1, 5, 8), (1, 6, 8), (2, 7, 4), (2, 8, 4), (2, 1, 4)];
     let bodies = texts.into_iter().map(|(started, accepted, total)| body("static", started, accepted, 0, total)).collect();
     let (mut collector, support) = started(&format!("{}/status", told(bodies)), "");
     support.unwrap();
@@ -236,10 +261,10 @@ fn what_goes_wrong_over_fastcgi_is_told_apart() {
 fn an_answer_cut_at_any_byte_is_no_page() {
     let whole = page(&body("static", 1, 5, 2, 8));
     let (copy, mut cut) = (whole.clone(), 0);
-    // The first two answers are those of the start.
+    // The first three answers are those of the start.
     let address = server(move |_| {
         cut += 1;
-        if cut <= 2 { copy.clone() } else { copy[..cut - 3].to_vec() }
+        if cut <= 3 { copy.clone() } else { copy[..cut - 4].to_vec() }
     });
     let (mut collector, support) = started(&format!("{address}/status"), "");
     support.unwrap();

@@ -146,7 +146,7 @@ pub fn assemble(locks: &[Lock], names: &Names, database: Option<u32>) -> Vec<Wai
     // Waiters of a convoy mostly sent the same text.
     let mut statements: HashMap<String, String> = HashMap::new();
     let mut normal = |query: Option<&String>| {
-        query.map(|query| statements.entry(query.clone()).or_insert_with_key(|query| normalise_postgres(query)).clone())
+        query.map(|query| statements.entry(query.clone()).or_insert_with_key(|query| statement(query)).clone())
     };
     let place = Place { locks, names, database };
     graph
@@ -172,6 +172,12 @@ pub fn assemble(locks: &[Lock], names: &Names, database: Option<u32>) -> Vec<Wai
             }
         })
         .collect()
+}
+
+/// A statement without its values; the semicolon of an interactive client makes it no other.
+fn statement(query: &str) -> String {
+    let text = normalise_postgres(query);
+    text.trim_end_matches([';', ' ']).to_owned()
 }
 
 /// Where a waiter waits.

@@ -72,8 +72,48 @@ pub fn spread<'a>(
     intervals: impl Iterator<Item = &'a Interval>,
     amount: impl Fn(&Interval) -> Option<f64>,
 ) -> Vec<f64> {
-    // An amount over its length is a rate, and a rate is held.
-    hold(axis, intervals, |interval| amount(interval).map(|amount| amount / (interval.dur_ms.max(1.0) / 1e3)))
+    let axis = axis.into();
+    let (mut sums, mut seconds) = (vec![0.0; axis.bins], vec![0.0; axis.bins]);
+    let pieces = intervals.filter_map(|i| Some(Piece { from_ms: i.unix_ms as f64, dur_ms: i.dur_ms.max(1.0), amount: amount(i)? }));
+    for piece in joined(pieces.collect()) {
+        for (bin, covered) in cover(axis, piece.from_ms, piece.dur_ms) {
+            sums[bin] += piece.amount * covered / (piece.dur_ms / 1e3);
+            seconds[bin] += covered;
+        }
+    }
+    // A bin that the log covers in part is taken for what was covered.
+    sums.iter().zip(&seconds).map(|(sum, seconds)| if *seconds > 0.0 { sum / seconds } else { f64::NAN }).collect()
+}
+
+/// What an interval holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Piece {
+    from_ms: f64,
+    dur_ms: f64,
+    amount: f64,
+}
+
+/// A log begins with its first request and ends with its last, so that its first and last interval may be short and yet
+/// hold something for certain: no rate of their own. One of less than half its neighbour's length is counted to that.
+fn joined(mut pieces: Vec<Piece>) -> Vec<Piece> {
+    let meet = |early: &Piece, late: &Piece| (early.from_ms + early.dur_ms - late.from_ms).abs() < 2.0;
+    if let [first, second, ..] = pieces[..]
+        && first.dur_ms < 0.5 * second.dur_ms
+        && meet(&first, &second)
+    {
+        pieces[1] = Piece { from_ms: first.from_ms, dur_ms: first.dur_ms + second.dur_ms, amount: first.amount + second.amount };
+        pieces.remove(0);
+    }
+    if let [.., before, last] = pieces[..]
+        && last.dur_ms < 0.5 * before.dur_ms
+        && meet(&before, &last)
+    {
+        pieces.pop();
+        if let Some(end) = pieces.last_mut() {
+            *end = Piece { dur_ms: before.dur_ms + last.dur_ms, amount: before.amount + last.amount, ..before };
+        }
+    }
+    pieces
 }
 
 /// A value of each interval on the bins it covers, the covered seconds as weights. A bin that the log covers in part is
@@ -87,7 +127,7 @@ pub fn hold<'a>(
     let (mut sums, mut seconds) = (vec![0.0; axis.bins], vec![0.0; axis.bins]);
     for interval in intervals {
         let Some(value) = value(interval) else { continue };
-        for (bin, covered) in cover(axis, interval) {
+        for (bin, covered) in cover(axis, interval.unix_ms as f64, interval.dur_ms.max(1.0)) {
             sums[bin] += value * covered;
             seconds[bin] += covered;
         }
@@ -96,10 +136,10 @@ pub fn hold<'a>(
 }
 
 /// The bins of an interval and how many seconds of each it covers.
-fn cover(axis: Axis, interval: &Interval) -> impl Iterator<Item = (usize, f64)> {
+fn cover(axis: Axis, from_ms: f64, dur_ms: f64) -> impl Iterator<Item = (usize, f64)> {
     let step = axis.step_s;
     let edge = axis.start_ms / 1e3 - step / 2.0;
-    let (from, to) = (interval.unix_ms as f64 / 1e3 - edge, (interval.unix_ms as f64 + interval.dur_ms.max(1.0)) / 1e3 - edge);
+    let (from, to) = (from_ms / 1e3 - edge, (from_ms + dur_ms) / 1e3 - edge);
     let first = (from / step).floor().max(0.0) as usize;
     let last = ((to / step).ceil().max(0.0) as usize).min(axis.bins);
     (first..last).filter_map(move |bin| {
@@ -236,4 +276,78 @@ pub fn steps(timeline: &Timeline) -> Vec<String> {
         }
     }
     steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(list: &[(f64, f64, f64)]) -> Vec<Piece> {
+        list.iter().map(|(from_ms, dur_ms, amount)| Piece { from_ms: *from_ms, dur_ms: *dur_ms, amount: *amount }).collect()
+    }
+
+    #[test]
+    fn a_short_first_or_last_interval_has_no_rate_of_its_own() {
+        let log = [(901.0, 99.0, 3.0), (1000.0, 1000.0, 8.0), (2000.0, 1000.0, 66.0), (3000.0, 315.0, 35.0)];
+        assert_eq!(joined(pieces(&log)), pieces(&[(901.0, 1099.0, 11.0), (2000.0, 1315.0, 101.0)]));
+    }
+
+    #[test]
+    fn an_interval_of_half_its_neighbour_or_behind_a_gap_stands_for_itself() {
+        for log in [
+            vec![(500.0, 500.0, 3.0), (1000.0, 1000.0, 8.0), (2000.0, 600.0, 6.0)],
+            vec![(901.0, 99.0, 3.0), (5000.0, 1000.0, 8.0), (9000.0, 100.0, 6.0)],
+            vec![(901.0, 99.0, 3.0)],
+        ] {
+            assert_eq!(joined(pieces(&log)), pieces(&log));
+        }
+        assert_eq!(joined(pieces(&[(901.0, 99.0, 3.0), (1000.0, 1000.0, 8.0)])), pieces(&[(901.0, 1099.0, 11.0)]));
+    }
+
+    const AXIS: Axis = Axis { start_ms: 500.0, step_s: 1.0, bins: 4 };
+
+    fn interval(unix_ms: i64, dur_ms: f64, ok: f64) -> Interval {
+        Interval { unix_ms, dur_ms, step: ALL.into(), ok: Some(ok), p50_ms: Some(ok), ..Interval::default() }
+    }
+
+    #[test]
+    fn an_interval_over_several_bins_gives_each_the_same_rate() {
+        let one = [interval(0, 2000.0, 60.0)];
+        let rates = spread(AXIS, one.iter(), |i| i.ok);
+        assert_eq!(rates[..2], [30.0, 30.0]);
+        assert!(rates[2].is_nan(), "nothing is known of what the log does not cover");
+    }
+
+    #[test]
+    fn a_bin_that_two_intervals_share_takes_of_each_what_it_covers() {
+        let two = [interval(0, 1500.0, 30.0), interval(1500, 1500.0, 90.0)];
+        let rates = spread(AXIS, two.iter(), |i| i.ok);
+        assert_eq!(rates[..3], [20.0, 40.0, 60.0]);
+        assert_eq!(hold(AXIS, two.iter(), |i| i.p50_ms)[..3], [30.0, 60.0, 90.0]);
+    }
+
+    #[test]
+    fn failures_at_the_door_do_not_thin_out_the_waits_of_those_inside() {
+        let load = Load {
+            completed: vec![100.0, 100.0, 300.0],
+            ok: vec![100.0, 100.0, 100.0],
+            offered: Vec::new(),
+            started: Vec::new(),
+            p50_ms: Vec::new(),
+            p95_ms: Vec::new(),
+            p99_ms: Vec::new(),
+            max_ms: Vec::new(),
+            basis: Basis::Measured,
+            from: None,
+            kind: Offered::Scheduled,
+            unit: REQUESTS,
+        };
+        assert_eq!(load.served(), [100.0, 100.0, 100.0]);
+    }
+
+    #[test]
+    fn a_visitors_request_stands_for_the_load_before_a_statement_does() {
+        assert!(spoken("web.requests_total") < spoken("mysql.questions_total"));
+        assert_eq!(spoken("host.context_switches_total"), None);
+    }
 }

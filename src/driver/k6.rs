@@ -61,12 +61,14 @@ impl Reader for Csv {
                     match Sample::of(&next.bytes[..end]) {
                         None => {
                             run.rows += 1;
+                            run.passed_over += 1;
                             continue;
                         }
                         // Parts of the request before them need no more than their value, which stands third.
                         Some(sample) if next.whole && (stamp, value) == (1, 2) && sample.is_part() => {
                             if let Some(value) = third(&next.bytes[end + 1..]) {
                                 run.rows += 1;
+                                run.passed_over += 1;
                                 samples.sample(run, sample, 0, value);
                                 continue;
                             }

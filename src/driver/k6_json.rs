@@ -49,10 +49,14 @@ impl Reader for Json {
                 }
                 run.rows += 1;
                 match metric(next.bytes).map(Sample::of) {
-                    Some(None) if looks_whole => continue,
+                    Some(None) if looks_whole => {
+                        run.passed_over += 1;
+                        continue;
+                    }
                     // Parts of the request before them need no more than their value.
                     Some(Some(sample)) if sample.is_part() => {
                         if let Ok(Part { data: Value { value: Some(value) } }) = serde_json::from_slice(next.bytes) {
+                            run.passed_over += 1;
                             samples.sample(run, sample, 0, value);
                             continue;
                         }

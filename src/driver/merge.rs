@@ -1,6 +1,7 @@
 //! Several logs of one run into one: counts and visitors are added, histograms joined; where a log has percentiles only,
 //! the highest stands.
 
+use super::steps::{KEPT, OTHER, Steps};
 use crate::timeline::{ALL, Interval};
 use std::collections::BTreeMap;
 
@@ -61,6 +62,41 @@ fn add_all(rows: &mut Vec<Interval>) {
 pub(super) fn with_all(mut rows: Vec<Interval>) -> Vec<Interval> {
     add_all(&mut rows);
     rows
+}
+
+/// Names of interval logs as those of requests: URLs by their shape, and at most [`KEPT`] apart; true if there were more.
+pub(super) fn regroup(intervals: &mut Vec<Interval>) -> bool {
+    let mut steps = Steps::default();
+    let ids: Vec<Option<u16>> = intervals.iter().map(|row| (row.step != ALL).then(|| steps.id(row.step.as_bytes()))).collect();
+    let mut names = steps.names();
+    let mut totals: BTreeMap<&str, f64> = BTreeMap::new();
+    for (row, id) in intervals.iter().zip(&ids) {
+        if let Some(id) = id {
+            *totals.entry(&names[usize::from(*id)]).or_default() += [row.ok, row.failed, row.started].iter().flatten().sum::<f64>();
+        }
+    }
+    let capped = totals.len() > KEPT || steps.overflow;
+    if capped {
+        let mut ordered: Vec<(&str, f64)> = totals.into_iter().collect();
+        ordered.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let kept: Vec<String> = ordered.iter().take(KEPT - 1).map(|(name, _)| (*name).to_owned()).collect();
+        for name in names.iter_mut().filter(|name| !kept.contains(name)) {
+            OTHER.clone_into(name);
+        }
+    }
+    let mut changed = false;
+    for (row, id) in intervals.iter_mut().zip(&ids) {
+        if let Some(id) = id
+            && row.step != names[usize::from(*id)]
+        {
+            row.step.clone_from(&names[usize::from(*id)]);
+            changed = true;
+        }
+    }
+    if changed {
+        *intervals = same_rows_added(std::mem::take(intervals));
+    }
+    capped
 }
 
 /// The usual length of an interval: the median.
@@ -190,6 +226,19 @@ mod tests {
         let merged = merge(vec![a, b]);
         let told: Vec<_> = merged.iter().map(|r| (r.unix_ms, r.ok)).collect();
         assert_eq!(told, [(0, Some(105.0)), (10_000, Some(55.0))]);
+    }
+
+    #[test]
+    fn urls_of_interval_logs_are_grouped_and_the_rarest_of_many_names_are_together() {
+        let mut rows = merge(vec![vec![row(0, 1000.0, "/e/1/x", 1.0, 1.0), row(0, 1000.0, "/e/2/x", 2.0, 3.0)]]);
+        assert!(!regroup(&mut rows));
+        let told: Vec<_> = rows.iter().map(|row| (row.step.as_str(), row.ok)).collect();
+        assert_eq!(told, [(ALL, Some(3.0)), ("/e/{}/x", Some(3.0))]);
+        let mut rows = merge(vec![(0..60).map(|n| row(0, 1000.0, &format!("name {n}"), f64::from(n), 1.0)).collect()]);
+        assert!(regroup(&mut rows));
+        assert_eq!(rows.len(), 1 + KEPT);
+        let other = rows.iter().find(|row| row.step == OTHER).and_then(|row| row.ok);
+        assert_eq!(other, Some(f64::from((0..=10).sum::<i32>())));
     }
 
     #[test]

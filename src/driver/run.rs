@@ -4,12 +4,11 @@ use super::aggregate::{Cells, Request};
 use super::clock::{Bad, Clock};
 use super::input::Input;
 use super::outcome::{Outcome, judge};
-use super::steps::{KEPT, OTHER, Steps};
+use super::steps::Steps;
 use super::{Options, caveat, checks, merge};
 use crate::text::InputError;
 use crate::timeline::{ALL, Driver, Interval, Offered, Timeline};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 
 /// How many bad rows are shown.
 const BAD_SHOWN: usize = 3;
@@ -61,6 +60,8 @@ pub(super) struct Run<'o> {
     /// Rows read and rows that were bad, in the file being read.
     pub rows: u64,
     pub bad: u64,
+    /// Of the rows, those of which nothing but their kind was looked at.
+    pub passed_over: u64,
     pub more: Map<String, Value>,
     /// Rows for whole runs: a rung, and its steps.
     rungs: Vec<Interval>,
@@ -90,6 +91,7 @@ impl<'o> Run<'o> {
             file: 0,
             rows: 0,
             bad: 0,
+            passed_over: 0,
             more: Map::new(),
             rungs: Vec::new(),
             rungs_end_ms: 0,
@@ -108,7 +110,7 @@ impl<'o> Run<'o> {
     /// Begins a file.
     pub fn begin(&mut self, input: &Input) {
         self.file += 1;
-        (self.rows, self.bad) = (0, 0);
+        (self.rows, self.bad, self.passed_over) = (0, 0, 0);
         self.sources.push(input.file_name());
     }
 
@@ -241,11 +243,12 @@ impl<'o> Run<'o> {
             self.caveat(caveat::CUT_LOG);
             self.more.insert("cut".into(), json!(format!("{}: {why}", input.file_name())));
         }
-        if self.bad * 100 > self.rows {
+        let looked_at = self.rows.saturating_sub(self.passed_over);
+        if self.bad * 100 > looked_at {
             let shown: Vec<String> = (self.bad_rows.iter())
                 .map(|row| format!("line {}: {}", row["line"], row["why"].as_str().unwrap_or_default()))
                 .collect();
-            let what = format!("{} of {} rows cannot be read; {}", self.bad, self.rows, shown.join("; "));
+            let what = format!("{} of {looked_at} rows cannot be read; {}", self.bad, shown.join("; "));
             return Err(input.error(what).hint("is this the log as the driver wrote it? --driver-format names its format"));
         }
         Ok(())
@@ -295,8 +298,8 @@ impl<'o> Run<'o> {
                 .hint("leave out the summaries: their figures are in the timelines"));
         }
         let mut intervals = if rungs.is_empty() { merge::merge(files) } else { merge::same_rows_added(merge::with_all(rungs)) };
-        if !from_requests {
-            regroup(&mut intervals, &mut self);
+        if !from_requests && merge::regroup(&mut intervals) {
+            self.caveat(caveat::STEPS_CAPPED);
         }
         if intervals.is_empty() {
             return Err(first.error("holds no request"));
@@ -359,39 +362,5 @@ impl<'o> Run<'o> {
             }
         }
         Ok(())
-    }
-}
-
-/// Names of interval logs as those of requests: URLs by their shape, and at most [`KEPT`] apart.
-fn regroup(intervals: &mut Vec<Interval>, run: &mut Run<'_>) {
-    let mut steps = Steps::default();
-    let ids: Vec<Option<u16>> = intervals.iter().map(|row| (row.step != ALL).then(|| steps.id(row.step.as_bytes()))).collect();
-    let mut names = steps.names();
-    let mut totals: BTreeMap<&str, f64> = BTreeMap::new();
-    for (row, id) in intervals.iter().zip(&ids) {
-        if let Some(id) = id {
-            *totals.entry(&names[usize::from(*id)]).or_default() += [row.ok, row.failed, row.started].iter().flatten().sum::<f64>();
-        }
-    }
-    if totals.len() > KEPT || steps.overflow {
-        let mut ordered: Vec<(&str, f64)> = totals.into_iter().collect();
-        ordered.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let kept: Vec<String> = ordered.iter().take(KEPT - 1).map(|(name, _)| (*name).to_owned()).collect();
-        for name in names.iter_mut().filter(|name| !kept.contains(name)) {
-            OTHER.clone_into(name);
-        }
-        run.caveat(caveat::STEPS_CAPPED);
-    }
-    let mut changed = false;
-    for (row, id) in intervals.iter_mut().zip(&ids) {
-        if let Some(id) = id
-            && row.step != names[usize::from(*id)]
-        {
-            row.step.clone_from(&names[usize::from(*id)]);
-            changed = true;
-        }
-    }
-    if changed {
-        *intervals = merge::same_rows_added(std::mem::take(intervals));
     }
 }

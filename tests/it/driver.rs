@@ -9,6 +9,8 @@
     reason = "small logs as text, figures as they were worked out"
 )]
 
+mod every_file;
+mod forms;
 mod fuzz;
 mod intervals;
 mod jmeter;
@@ -16,6 +18,7 @@ mod k6;
 mod locust;
 mod neutral;
 mod requests;
+mod rungs;
 mod traps;
 
 use std::io::Write;

@@ -33,6 +33,8 @@ mod files;
 mod live {
     mod apache;
     #[cfg(target_os = "linux")]
+    mod cgroup;
+    #[cfg(target_os = "linux")]
     mod haproxy;
     #[cfg(target_os = "linux")]
     mod host;
@@ -46,6 +48,8 @@ mod live {
     mod phpfpm;
     mod postgres;
     mod postgres_locks;
+    mod query;
+    mod redis;
     mod status;
 }
 

@@ -12,12 +12,11 @@ fn row(spec: &Spec) -> String {
     let flags = std::iter::once(spec.flag).chain(spec.aliases.iter().copied());
     let flags: Vec<_> = flags.map(|flag| format!("`--{}`", cell(format!("{flag} {}", spec.value).trim_end()))).collect();
     // Statements and lines of configuration as code, one below the other; words as words.
-    let needs = match spec.needs.strip_prefix("nothing") {
-        Some(_) => cell(spec.needs),
-        None => {
-            let lines = spec.needs.lines().flat_map(|line| line.split_inclusive("; "));
-            lines.map(|line| format!("`{}`", cell(line.trim()))).collect::<Vec<_>>().join("<br>")
-        }
+    let needs = if spec.needs.starts_with("nothing") {
+        cell(spec.needs)
+    } else {
+        let lines = spec.needs.lines().flat_map(|line| line.split_inclusive("; "));
+        lines.map(|line| format!("`{}`", cell(line.trim()))).collect::<Vec<_>>().join("<br>")
     };
     format!("| {} | {} | {} |\n", flags.join("<br>"), cell(spec.about), needs)
 }

@@ -33,7 +33,7 @@ fn forty_waiters_of_one_row_are_forty_entries_with_the_row_and_the_root() {
             assert_eq!((wait.index.as_deref(), &wait.blocker), (None, &root));
             assert_eq!(wait.blocker_state.as_deref(), Some("idle in transaction"));
             assert_eq!(wait.statement.as_deref(), Some("update slot set taken = taken + ? where id = ? and ? <> ?"));
-            assert_eq!(wait.blocker_statement.as_deref(), Some("update slot set taken=taken+? where id=?;"));
+            assert_eq!(wait.blocker_statement.as_deref(), Some("update slot set taken=taken+? where id=?"));
         }
         // One waits for the transaction and holds the tuple, the others for the tuple.
         assert_eq!(found.iter().filter(|wait| wait.mode.as_deref() == Some("ShareLock")).count(), 1);

@@ -90,9 +90,14 @@ impl Access {
             return Err(wrong("the password is given twice, in the URL and in the settings".to_owned()));
         }
         let named_database = given.database.clone().or_else(|| address.database.clone());
-        let url = url(&address, given.user.as_deref(), usual.database.or(named_database.as_deref()), usual.port);
+        let database = usual.database.or(named_database.as_deref());
+        let url = url(&address, given.user.as_deref(), database, usual.port);
         let mut options: PgConnectOptions =
             url.parse().map_err(|_| wrong("the address: it cannot be turned into a connection".to_owned()))?;
+        if let Some(database) = database {
+            // Once more: a URL folds a database called `.` or `..` away.
+            options = options.database(database);
+        }
         let password_from = if explicit.is_some() {
             "the settings"
         } else if address.password.is_some() {

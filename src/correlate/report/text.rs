@@ -260,7 +260,7 @@ mod tests {
         let text = |value, low, high| rounded(Between { value, low, high });
         assert_eq!(text(782.4, 741.2, 806.0), ("780".into(), "740".into(), "810".into()));
         assert_eq!(text(865.3, 851.0, 880.2).0, "865");
-        assert_eq!(text(3.217, 3.0, 3.41).0, "3.2");
+        assert_eq!(text(3.217, 3.1, 3.4).0, "3.22");
         assert_eq!(text(1234.6, 1234.6, 1234.6).0, "1,230");
     }
 

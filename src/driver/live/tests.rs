@@ -29,10 +29,11 @@ fn server(answers: &'static [(&'static str, u16, &'static str)]) -> (String, Rec
             let asked = line.trim_end().trim_end_matches(" HTTP/1.1").to_owned();
             let answer = answers.iter().find(|(begin, ..)| asked == *begin);
             let (status, text) = answer.map_or((404, ""), |(_, status, text)| (*status, *text));
-            write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{text}", text.len()).unwrap();
+            // Told first: whoever has the answer may look at once.
             if tell.send(format!("{asked} {}", String::from_utf8_lossy(&body)).trim_end().to_owned()).is_err() {
                 return;
             }
+            write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{text}", text.len()).unwrap();
         }
     });
     (place, told)

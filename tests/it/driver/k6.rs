@@ -128,6 +128,17 @@ fn the_users_rules_say_what_a_code_means() {
 }
 
 #[test]
+fn one_percent_of_bad_rows_is_one_percent_of_those_that_were_looked_at() {
+    let good: String = (0..200)
+        .map(|n| request(1_795_980_282_000 + n * 5, 5.0, 200, "data_sent,MS,1.0TAGS\ndata_received,MS,1.0TAGS\n"))
+        .collect();
+    let bad = "http_req_duration,soon,5.0,,,,true,,GET,x,,,,200,,,x,,\n";
+    assert!(read_text(format!("{HEAD}{good}{}", bad.repeat(2))).is_ok());
+    let why = read_text(format!("{HEAD}{good}{}", bad.repeat(3))).unwrap_err();
+    assert!(why.what.contains("3 of 203 rows"), "{why}");
+}
+
+#[test]
 fn the_last_row_cut_in_the_middle_is_dropped_and_never_read_as_a_shorter_number() {
     let whole = format!("{HEAD}{}{}", request(1_795_980_282_500, 5.0, 200, ""), request(1_795_980_282_600, 123.456, 200, ""));
     for cut in 2..60 {

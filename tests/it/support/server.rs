@@ -46,6 +46,23 @@ impl Server {
     /// Sends a signal to the server's first process.
     pub fn signal(&self, signal: &str) {
         kill(signal, self.pid());
+        if signal == "STOP" {
+            self.wait_until_stopped();
+        }
+    }
+
+    /// A busy machine stops the threads of a process one after the other, some time after the signal.
+    fn wait_until_stopped(&self) {
+        let tasks = Path::new("/proc").join(self.pid()).join("task");
+        let stopped = |stat: String| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'));
+        for _ in 0..200 {
+            let Ok(entries) = std::fs::read_dir(&tasks) else { return };
+            let mut stats = entries.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
+            if stats.all(stopped) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
     }
 
     /// Sends a signal to the server and all its children.

@@ -1,0 +1,102 @@
+//! A query of one's own against real servers: MySQL 9, MariaDB 10.11, PostgreSQL 15 and 18.
+
+use crate::support::server::Server;
+use collectors::api::{Collector, FaultKind, Reading, Section};
+use std::time::{Duration, Instant};
+
+const ALL: [(&str, &str); 4] =
+    [("mysql", "MYSQL"), ("mariadb", "MARIADB"), ("postgres15", "POSTGRES15"), ("postgres18", "POSTGRES18")];
+
+fn collector(url: &str, sql: &str) -> Box<dyn Collector> {
+    let spec = collectors::REGISTRY.iter().find(|spec| spec.name == "query").expect("it is registered");
+    let section = Section {
+        instance: "outbox".to_owned(),
+        endpoint: format!("{url}::{sql}"),
+        settings: toml::Table::new(),
+        timeout: Duration::from_millis(800),
+        tick: Duration::from_secs(1),
+    };
+    (spec.open)(&section).expect("the settings are right")
+}
+
+fn value(reading: &Reading, wanted: &str) -> Option<f64> {
+    reading.values.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
+}
+
+#[tokio::test]
+async fn numbers_of_every_type_are_read_null_is_missing_and_texts_are_left_out() {
+    for (name, prefix) in ALL {
+        let Some(server) = Server::start(name, &[]) else { continue };
+        let url = server.get(&format!("{prefix}_URL"));
+        let sql = "SELECT 7 AS depth, CAST(1.5 AS DECIMAL(9,2)) AS oldest_age_seconds, CAST(NULL AS DECIMAL) AS gone, 'ann' AS who, 2e3 AS big";
+        let mut query = collector(url, sql);
+        let support = query.start().await.unwrap_or_else(|fault| panic!("{name}: {fault}"));
+        let columns: Vec<&str> = support.columns.iter().map(|gauge| gauge.name).collect();
+        assert_eq!(columns, ["depth", "oldest_age_seconds", "gone", "big"], "{name}");
+        assert_eq!(support.lacks.len(), 1, "{name}: {:?}", support.lacks);
+        let reading = query.read().await.expect("it answers");
+        assert_eq!((value(&reading, "depth"), value(&reading, "oldest_age_seconds")), (Some(7.0), Some(1.5)), "{name}");
+        assert_eq!((value(&reading, "gone"), value(&reading, "big")), (None, Some(2000.0)), "{name}");
+
+        let none = collector(url, "SELECT 1 AS depth FROM (SELECT 1 AS a) t WHERE a = 2").start().await.expect_err("no row");
+        assert!(none.message.contains("no row"), "{name}: {none}");
+        let schema = if name.starts_with("postgres") { "public" } else { "mysql" };
+        let wrong =
+            collector(url, &format!("SELECT count(*) FROM {schema}.nothing_of_this_name")).start().await.expect_err("no table");
+        assert!(wrong.message.contains("nothing_of_this_name"), "{name}: {wrong}");
+
+        kept_within_its_limits(name, url).await;
+    }
+}
+
+/// A query that takes too long is ended by the server, in time and without a trace, and the connection goes on.
+async fn kept_within_its_limits(name: &str, url: &str) {
+    let columns = "information_schema.columns";
+    let dear = format!("SELECT count(*) FROM {columns} a, {columns} b, {columns} c");
+    let sql = if name.starts_with("postgres") { "SELECT pg_sleep(20) IS NULL AS x" } else { &dear };
+    let began = Instant::now();
+    let fault = collector(url, sql).start().await.expect_err("too long");
+    assert!(began.elapsed() < Duration::from_secs(10), "{name}: {:?}", began.elapsed());
+    assert!(matches!(fault.kind, FaultKind::Unreachable | FaultKind::Nonsense), "{name}: {fault}");
+    let text = fault.message.to_lowercase();
+    assert!(text.contains("time"), "{name}: {fault}");
+}
+
+#[tokio::test]
+async fn nothing_can_be_written_whatever_the_account_may_do() {
+    for (name, prefix) in ALL {
+        let Some(server) = Server::start(name, &[]) else { continue };
+        let url = server.get(&format!("{prefix}_URL"));
+        if name.starts_with("postgres") {
+            let sql = "WITH gone AS (DELETE FROM pg_largeobject_metadata RETURNING 1) SELECT count(*) AS x FROM gone";
+            let fault = collector(url, sql).start().await.expect_err("it writes");
+            assert!(fault.message.contains("read-only"), "{name}: {fault}");
+        } else {
+            // The two name it differently.
+            let variable = if name == "mariadb" { "tx_read_only" } else { "transaction_read_only" };
+            let mut query = collector(url, &format!("SELECT @@session.{variable} AS x"));
+            query.start().await.unwrap_or_else(|fault| panic!("{name}: {fault}"));
+            assert_eq!(value(&query.read().await.expect("it answers"), "x"), Some(1.0), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_killed_server_costs_its_reads_and_is_found_again() {
+    let Some(mut server) = Server::start("postgres15", &[]) else { return };
+    let url = server.get("POSTGRES15_URL").to_owned();
+    let mut query = collector(&url, "SELECT 3 AS depth");
+    query.start().await.expect("it answers");
+    server.signal("KILL");
+    let mut failed = false;
+    for _ in 0..100 {
+        if query.read().await.is_err() {
+            failed = true;
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(failed, "it is gone");
+    server.start_again();
+    assert_eq!(value(&query.read().await.expect("it answers"), "depth"), Some(3.0));
+}
