@@ -303,4 +303,51 @@ mod tests {
         }
         assert_eq!(joined(pieces(&[(901.0, 99.0, 3.0), (1000.0, 1000.0, 8.0)])), pieces(&[(901.0, 1099.0, 11.0)]));
     }
+
+    const AXIS: Axis = Axis { start_ms: 500.0, step_s: 1.0, bins: 4 };
+
+    fn interval(unix_ms: i64, dur_ms: f64, ok: f64) -> Interval {
+        Interval { unix_ms, dur_ms, step: ALL.into(), ok: Some(ok), p50_ms: Some(ok), ..Interval::default() }
+    }
+
+    #[test]
+    fn an_interval_over_several_bins_gives_each_the_same_rate() {
+        let one = [interval(0, 2000.0, 60.0)];
+        let rates = spread(AXIS, one.iter(), |i| i.ok);
+        assert_eq!(rates[..2], [30.0, 30.0]);
+        assert!(rates[2].is_nan(), "nothing is known of what the log does not cover");
+    }
+
+    #[test]
+    fn a_bin_that_two_intervals_share_takes_of_each_what_it_covers() {
+        let two = [interval(0, 1500.0, 30.0), interval(1500, 1500.0, 90.0)];
+        let rates = spread(AXIS, two.iter(), |i| i.ok);
+        assert_eq!(rates[..3], [20.0, 40.0, 60.0]);
+        assert_eq!(hold(AXIS, two.iter(), |i| i.p50_ms)[..3], [30.0, 60.0, 90.0]);
+    }
+
+    #[test]
+    fn failures_at_the_door_do_not_thin_out_the_waits_of_those_inside() {
+        let load = Load {
+            completed: vec![100.0, 100.0, 300.0],
+            ok: vec![100.0, 100.0, 100.0],
+            offered: Vec::new(),
+            started: Vec::new(),
+            p50_ms: Vec::new(),
+            p95_ms: Vec::new(),
+            p99_ms: Vec::new(),
+            max_ms: Vec::new(),
+            basis: Basis::Measured,
+            from: None,
+            kind: Offered::Scheduled,
+            unit: REQUESTS,
+        };
+        assert_eq!(load.served(), [100.0, 100.0, 100.0]);
+    }
+
+    #[test]
+    fn a_visitors_request_stands_for_the_load_before_a_statement_does() {
+        assert!(spoken("web.requests_total") < spoken("mysql.questions_total"));
+        assert_eq!(spoken("host.context_switches_total"), None);
+    }
 }

@@ -7,7 +7,7 @@ use super::phases::Phases;
 use crate::judge::currency::{self, Measure, Rate, Signal, Source};
 use crate::judge::depart::{self, Windows};
 use crate::judge::rest::{self, FEWEST, Rest};
-use crate::judge::robust::{Line, median};
+use crate::judge::robust::median;
 use collectors::api::Class;
 
 /// The share of what was expected that is material on top of the floor.
@@ -88,7 +88,6 @@ impl<'a> Bench<'a> {
             Measure::Share => CEILING,
         };
         let learned = self.learn(gauge, &signal, base)?;
-        let x = &self.rate.per_s;
         let bins = self.frame.bins;
         let mut trace = Trace {
             measure: signal.measure,
@@ -99,22 +98,22 @@ impl<'a> Bench<'a> {
             scale: vec![learned.scale; bins],
             signal: signal.values,
         };
-        for (bin, load) in x.iter().copied().enumerate().take(bins) {
-            let at_rest = learned.line.a.max(0.0);
-            let expected = if load.is_finite() { learned.line.at(load).max(0.0) } else { at_rest };
+        for (bin, rate) in self.rate.per_s.iter().enumerate() {
+            let expected = learned.expected(*rate);
             let floor = match signal.measure {
                 Measure::MsPerRequest => base + SHARE_OF_EXPECTED * expected,
-                Measure::PerSecond => base.max(0.01 * load.max(0.0)) + SHARE_OF_EXPECTED * expected,
+                Measure::PerSecond => base.max(0.01 * rate.max(0.0)) + SHARE_OF_EXPECTED * expected,
                 Measure::Points => base.max(2.0 * learned.scale / (self.windows.smooth as f64).sqrt()),
                 Measure::Seconds | Measure::Share => base,
             };
             let counted = (expected + 0.5 * floor) * signal.grain[bin].max(0.0);
             trace.expected[bin] = expected;
             trace.excess[bin] = trace.signal[bin] - expected;
-            trace.added[bin] = trace.signal[bin] - at_rest;
+            trace.added[bin] = trace.signal[bin] - learned.resting(*rate);
             trace.floor[bin] = floor;
+            trace.scale[bin] = learned.scale_at(*rate);
             if counted.is_finite() {
-                trace.scale[bin] = (learned.scale.powi(2) + counted).sqrt();
+                trace.scale[bin] = (trace.scale[bin].powi(2) + counted).sqrt();
             }
         }
         Ok(trace)
@@ -133,7 +132,7 @@ impl<'a> Bench<'a> {
         if readings < FEWEST {
             return Err(few(readings));
         }
-        Ok(Rest { line: Line::default(), scale: base / 4.0, readings })
+        Ok(Rest::at_zero(base, readings))
     }
 
     /// A gauge in the common currency, or why it cannot be told.

@@ -129,3 +129,53 @@ pub fn resource(wait: &WaitShare) -> String {
     }
     name
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(unix_ms: i64, waiter: Option<&str>, object: &str, count: u64, state: &str) -> WaitRow {
+        WaitRow {
+            unix_ms,
+            target: "mysql".into(),
+            kind: "row".into(),
+            object: Some(object.into()),
+            index: Some("PRIMARY".into()),
+            row: Some("17".into()),
+            waiter: waiter.map(str::to_owned),
+            count,
+            blocker_state: Some(state.into()),
+            ..WaitRow::default()
+        }
+    }
+
+    #[test]
+    fn waiters_are_counted_and_not_rows_and_what_came_before_is_left_out() {
+        let rows = vec![
+            row(500, Some("1"), "shop.old", 1, "running"),
+            row(1000, Some("1"), "shop.slot", 1, "idle in transaction"),
+            row(1000, Some("2"), "shop.slot", 1, "idle in transaction"),
+            row(1000, Some("3"), "shop.order", 1, "running"),
+            row(2000, None, "shop.slot", 7, "running"),
+            row(2000, Some("1"), "shop.slot", 1, "idle in transaction"),
+        ];
+        let (shares, twice) = shares(&Waits { rows, ..Waits::default() }, 900.0, 5000.0);
+        assert_eq!(twice, 0);
+        assert_eq!((shares[0].object.as_deref(), shares[0].waiters), (Some("shop.slot"), 10));
+        assert!((shares[0].share - 10.0 / 11.0).abs() < 1e-12);
+        assert_eq!(shares[0].blocker_state.as_deref(), Some("running"), "the root of most of them");
+        assert_eq!(shares.len(), 2);
+        assert_eq!(resource(&shares[0]), "mysql row lock shop.slot PRIMARY 17");
+    }
+
+    #[test]
+    fn a_waiter_told_again_in_the_same_read_is_a_pair_and_counted_once() {
+        let rows = vec![
+            row(1000, Some("1"), "shop.slot", 1, "-"),
+            row(1000, Some("1"), "shop.slot", 1, "-"),
+            row(1200, Some("1"), "shop.slot", 1, "-"),
+        ];
+        let (shares, twice) = shares(&Waits { rows, ..Waits::default() }, 0.0, 5000.0);
+        assert_eq!((shares[0].waiters, twice), (2, 1));
+    }
+}

@@ -37,8 +37,8 @@ pub fn apart(frame: &Frame, timeline: &Timeline) -> Option<f64> {
     let (best, lag) = (0..=2 * reach)
         .step_by(stride)
         .map(|lag| (fit(lag), lag))
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(best, _)| best.is_finite())?;
+        .filter(|(fits, _)| fits.is_finite())
+        .max_by(|a, b| a.0.total_cmp(&b.0))?;
     let seconds = (reach as f64 - lag as f64) * frame.step_s;
     let clearly = best > FITS && 1.0 - best * best < (1.0 - BETTER) * (1.0 - here.max(0.0).powi(2));
     (clearly && seconds.abs() >= LEAST_S.max(1.5 * longest)).then_some(seconds)

@@ -26,7 +26,7 @@ pub fn explain(bench: &Bench, name: &str) -> Result<String, String> {
         "{name}: class {class}{guessed}; {}",
         if gauge.meaning.resource.is_empty() { "no resource named" } else { &gauge.meaning.resource }
     ));
-    let at = |bin: usize| format!("t+{:.1} s ({:.1} req/s)", frame.elapsed_s(bin), bench.phases.axis[bin]);
+    let at = |bin: usize| format!("t+{:.1} s ({:.1} req/s)", frame.elapsed_s(bin), bench.phases.told[bin]);
     match &found.outcome {
         Outcome::Moved(moved) => say(format!(
             "it left its rest at {} and stayed away: not before {}, not after {}; it was certain at {}",
@@ -81,7 +81,7 @@ pub fn explain(bench: &Bench, name: &str) -> Result<String, String> {
     }
     out.push_str("elapsed_s\tload_per_s\tserved_per_s\tvalue\tsignal\texpected\tfloor\tscale\tsmoothed_excess\tcusum\n");
     let smoothed = smooth(&trace.excess, windows.smooth);
-    for bin in 0..frame.bins {
+    for (bin, excess) in smoothed.iter().enumerate() {
         let cells = [
             bench.phases.axis[bin],
             bench.rate.per_s[bin],
@@ -90,7 +90,7 @@ pub fn explain(bench: &Bench, name: &str) -> Result<String, String> {
             trace.expected[bin],
             trace.floor[bin],
             trace.scale[bin],
-            smoothed[bin],
+            *excess,
             path.sums[bin],
         ];
         let _ = write!(out, "{:.3}", frame.elapsed_s(bin));

@@ -153,23 +153,20 @@ pub fn gather(path: &Path) -> Result<Frame, InputError> {
             late.push(late_ms);
         }
         let at_s = (row.unix_ms as f64 + late_ms) / 1e3;
-        grid.reach(row.unix_ms as f64);
+        let within = grid.open(row.unix_ms as f64);
         for (n, (cell, follower)) in row.cells.iter().zip(&mut followers).enumerate() {
             match follower.read(at_s, *cell, tick_ms / 1e3) {
-                Some(Value::State(value)) => {
-                    grid.add(n, row.unix_ms as f64, value, 1.0);
-                }
-                Some(Value::Amount { amount, seconds }) => {
-                    grid.add(n, row.unix_ms as f64, amount, seconds);
-                }
+                Some(Value::State(value)) if within => grid.add(n, value, 1.0),
+                Some(Value::Amount { amount, seconds }) if within => grid.add(n, amount, seconds),
                 Some(Value::Reset) => resets.push((n, row.unix_ms as f64)),
-                None => {}
+                _ => {}
             }
         }
         if !reader.next_row(&mut row)? {
             break;
         }
     }
+    grid.close();
     health.late_p99_ms = quantile(late, 0.99);
 
     let span_s = grid.len() as f64 * grid.width_ms() / 1e3;

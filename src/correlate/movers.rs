@@ -186,12 +186,11 @@ fn follow(bench: &Bench, n: usize, trace: Trace, evidence: Evidence) -> Trial {
     let (load, range) = (&bench.phases.axis, bench.phases.range);
     let excess = Excess { values: &trace.excess, scale: &trace.scale, floor: &trace.floor, load, range };
     let path = depart::follow(&excess, bench.windows);
-    let outcome = match path.departure {
-        Some(found) => Outcome::Moved(Box::new(moved(bench, n, &trace, evidence, found))),
-        None => {
-            let highest = path.excursions.iter().max_by(|a, b| a.peak.total_cmp(&b.peak));
-            highest.map_or(Outcome::Rested, |excursion| Outcome::Healed(excursion.start, excursion.end))
-        }
+    let outcome = if let Some(found) = path.departure {
+        Outcome::Moved(Box::new(moved(bench, n, &trace, evidence, found)))
+    } else {
+        let highest = path.excursions.iter().max_by(|a, b| a.peak.total_cmp(&b.peak));
+        highest.map_or(Outcome::Rested, |excursion| Outcome::Healed(excursion.start, excursion.end))
     };
     Trial { tested: Some((trace, path)), outcome }
 }

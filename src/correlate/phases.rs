@@ -33,6 +33,8 @@ pub struct Phases {
     pub range: (usize, usize),
     /// The load's axis: the offered rate, smoothed; where only completions are known, the highest so far.
     pub axis: Vec<f64>,
+    /// The same for telling rates: where arrivals are counted and not planned, their chance is smoothed out.
+    pub told: Vec<f64>,
     /// The highest load that lasted.
     pub top: f64,
     /// The lowest load of the loaded part.
@@ -71,8 +73,9 @@ impl Phases {
         let skip = usize::from(first > 4) * 2;
         let before = (0..n).map(|bin| (skip..first).contains(&bin)).collect();
 
+        let told = told(frame, load, &axis, (first, last));
         let parts = parts(&axis, top, &[0, first, first + warm, low_end, end, last, n], frame);
-        Some(Self { loaded, before, low, range: (first + warm, end), axis, top, bottom, parts })
+        Some(Self { loaded, before, low, range: (first + warm, end), axis, told, top, bottom, parts })
     }
 
     /// The bins of the low-load part.
@@ -93,6 +96,27 @@ impl Phases {
     pub fn climbs(&self) -> bool {
         self.low.iter().any(|low| *low)
     }
+}
+
+/// The axis without the chance of arrivals. A plan has none: neighbours differ by far less than counting would make them.
+fn told(frame: &Frame, load: &Load, axis: &[f64], (first, last): (usize, usize)) -> Vec<f64> {
+    // Second differences leave nothing of a ramp; those of counts over a second have six times their variance.
+    let lag = frame.bins_of(1.0, 1);
+    let rough = median(load.offered[first..last].windows(2 * lag + 1).map(|part| {
+        let (a, b, c) = (part[0], part[lag], part[2 * lag]);
+        (a - 2.0 * b + c).abs() / (6.0 * b.max(1e-9) / (lag as f64 * frame.step_s)).sqrt()
+    }));
+    if !rough.is_finite() || rough < 0.3 {
+        return axis.to_vec();
+    }
+    let mut told = smooth(axis, frame.bins_of(0.1 * (last - first) as f64 * frame.step_s, 1));
+    // Outside the load there is nothing to smooth into.
+    for (bin, rate) in told.iter_mut().enumerate() {
+        if !axis[bin].is_finite() {
+            *rate = f64::NAN;
+        }
+    }
+    told
 }
 
 /// The first bin from which the load stays over a level for `lead` bins; the end where it never does. One bin alone proves

@@ -28,7 +28,7 @@ pub fn run(frame: &Frame) -> Run {
 pub fn measure(run: &mut Run, frame: &Frame, load: &Load, phases: &Phases, floors: Floors) {
     run.top_rate_per_s = Some(round(phases.top, 2));
     run.rate_from.clone_from(&load.from);
-    run.rate_unit = load.unit.to_owned();
+    load.unit.clone_into(&mut run.rate_unit);
     run.floor_ms = Some(round(floors.wait_ms, 3));
     run.left_rest = Some(format!(
         "more than {} ms added to the mean request, dated from {} ms on",
@@ -66,7 +66,7 @@ pub fn onset(frame: &Frame, low: usize, at: usize, high: usize) -> Onset {
 /// The load at bins. A bin without load takes the nearest later one's: an onset in it is one at the load's first moment.
 pub fn rates(phases: &Phases, low: usize, at: usize, high: usize) -> Between {
     let end = phases.range.1.saturating_sub(1);
-    let rate = |bin: usize| (bin.min(end)..=end).map(|bin| phases.axis[bin]).find(|rate| rate.is_finite()).unwrap_or(phases.top);
+    let rate = |bin: usize| (bin.min(end)..=end).map(|bin| phases.told[bin]).find(|rate| rate.is_finite()).unwrap_or(phases.top);
     let (value, low, high) = (rate(at), rate(low), rate(high));
     Between { value: round(value, 2), low: round(low.min(value), 2), high: round(high.max(value), 2) }
 }

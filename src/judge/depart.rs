@@ -110,6 +110,12 @@ pub fn follow(excess: &Excess, windows: Windows) -> Path {
             n += 1;
             continue;
         }
+        if !over(n) {
+            // Over the height but under half the floor: held there until it is material or falls back.
+            sum = windows.height;
+            n += 1;
+            continue;
+        }
         let load = excess.load[n];
         let share = |bins: &mut dyn Iterator<Item = usize>| {
             let (mut all, mut held) = (0, 0);
@@ -125,21 +131,14 @@ pub fn follow(excess: &Excess, windows: Windows) -> Path {
             path.departure = Some(Alarm { start, alarm: n });
             break;
         }
-        // Not yet material, or soon healed: go on behind it.
+        // Soon healed: go on behind it.
         let mut end = n;
         while end < to && (over(end) || smoothed[end].is_nan()) {
             end += 1;
         }
-        if end > n {
-            let peak = (start..end).map(|bin| smoothed[bin]).fold(0.0, f64::max);
-            path.excursions.push(Excursion { start, end, peak });
-            sum = 0.0;
-            start = end;
-        } else {
-            // Over the height but under half the floor: held there until it is material or falls back.
-            sum = windows.height;
-        }
-        n = end.max(n + 1);
+        let peak = (start..end).map(|bin| smoothed[bin]).fold(0.0, f64::max);
+        path.excursions.push(Excursion { start, end, peak });
+        (sum, start, n) = (0.0, end, end);
     }
     path
 }

@@ -12,6 +12,11 @@ pub struct Grid {
     most: usize,
     bins: usize,
     columns: Vec<Column>,
+    /// What was added to one bin and not yet put into the columns: rows come one bin after the other, and one row's columns
+    /// lie far apart.
+    open: usize,
+    sums: Vec<f64>,
+    weights: Vec<f32>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -23,7 +28,16 @@ struct Column {
 impl Grid {
     /// Bins of `width_ms`, the first one centred on `start_ms`; at most `most` of them before neighbours are joined.
     pub fn new(start_ms: f64, width_ms: f64, columns: usize, most: usize) -> Self {
-        Self { start_ms, width_ms, most: most.max(2), bins: 0, columns: vec![Column::default(); columns] }
+        Self {
+            start_ms,
+            width_ms,
+            most: most.max(2),
+            bins: 0,
+            columns: vec![Column::default(); columns],
+            open: 0,
+            sums: vec![0.0; columns],
+            weights: vec![0.0; columns],
+        }
     }
 
     /// How many bins there are.
@@ -46,21 +60,40 @@ impl Grid {
         self.start_ms
     }
 
-    /// Adds `sum` with `weight` (readings, or seconds for amounts) at a time. `false` for a time before the start.
-    pub fn add(&mut self, column: usize, at_ms: f64, sum: f64, weight: f64) -> bool {
+    /// Opens the bin of a time for [`Self::add`]. `false` for a time before the start.
+    pub fn open(&mut self, at_ms: f64) -> bool {
         let Some(bin) = self.reach(at_ms) else { return false };
-        let column = &mut self.columns[column];
-        if column.sum.len() <= bin {
-            column.sum.resize(bin + 1, 0.0);
-            column.weight.resize(bin + 1, 0.0);
+        if bin != self.open {
+            self.close();
+            self.open = bin;
         }
-        column.sum[bin] += sum;
-        column.weight[bin] += weight as f32;
         true
     }
 
+    /// Adds `sum` with `weight` (readings, or seconds for amounts) to the open bin.
+    pub fn add(&mut self, column: usize, sum: f64, weight: f64) {
+        self.sums[column] += sum;
+        self.weights[column] += weight as f32;
+    }
+
+    /// Puts what was added to the open bin into the columns. Before anything is read.
+    pub fn close(&mut self) {
+        let bin = self.open;
+        for (column, (sum, weight)) in self.columns.iter_mut().zip(self.sums.iter_mut().zip(&mut self.weights)) {
+            if *weight > 0.0 {
+                if column.sum.len() <= bin {
+                    column.sum.resize(bin + 1, 0.0);
+                    column.weight.resize(bin + 1, 0.0);
+                }
+                column.sum[bin] += *sum;
+                column.weight[bin] += *weight;
+                (*sum, *weight) = (0.0, 0.0);
+            }
+        }
+    }
+
     /// The bin of a time, making room for it.
-    pub fn reach(&mut self, at_ms: f64) -> Option<usize> {
+    fn reach(&mut self, at_ms: f64) -> Option<usize> {
         loop {
             let bin = ((at_ms - self.start_ms) / self.width_ms + 0.5).floor();
             if !(0.0..1e15).contains(&bin) {
@@ -79,6 +112,8 @@ impl Grid {
         if n < 2 {
             return;
         }
+        self.close();
+        self.open = 0;
         for column in &mut self.columns {
             let bins = column.sum.len().div_ceil(n);
             for bin in 0..bins {
@@ -107,23 +142,6 @@ impl Grid {
         }
         means
     }
-
-    /// A column's sums per bin; NaN where nothing was added.
-    pub fn sum(&self, column: usize) -> Vec<f64> {
-        let column = &self.columns[column];
-        let mut sums = vec![f64::NAN; self.bins];
-        for (slot, (sum, weight)) in sums.iter_mut().zip(column.sum.iter().zip(&column.weight)) {
-            if *weight > 0.0 {
-                *slot = *sum;
-            }
-        }
-        sums
-    }
-
-    /// How many bins of a column hold something.
-    pub fn filled(&self, column: usize) -> usize {
-        self.columns[column].weight.iter().filter(|weight| **weight > 0.0).count()
-    }
 }
 
 #[cfg(test)]
@@ -134,8 +152,10 @@ mod tests {
     fn a_tick_a_little_early_or_late_falls_in_its_own_bin() {
         let mut grid = Grid::new(1000.0, 1000.0, 1, 100);
         for (n, jitter) in [(0, 0.0), (1, -40.0), (2, 40.0)] {
-            grid.add(0, 1000.0 + 1000.0 * f64::from(n) + jitter, f64::from(n), 1.0);
+            grid.open(1000.0 + 1000.0 * f64::from(n) + jitter);
+            grid.add(0, f64::from(n), 1.0);
         }
+        grid.close();
         assert_eq!(grid.mean(0), [0.0, 1.0, 2.0]);
     }
 
@@ -143,8 +163,10 @@ mod tests {
     fn a_run_that_outgrows_the_bins_is_joined_and_keeps_its_means() {
         let mut grid = Grid::new(0.0, 100.0, 1, 64);
         for n in 0..1000 {
-            grid.add(0, f64::from(n) * 100.0, f64::from(n), 1.0);
+            grid.open(f64::from(n) * 100.0);
+            grid.add(0, f64::from(n), 1.0);
         }
+        grid.close();
         assert!(grid.len() <= 64 && grid.len() > 30, "{}", grid.len());
         assert_eq!(grid.width_ms(), 1600.0);
         assert_eq!(grid.mean(0)[0], 7.5);
@@ -154,18 +176,21 @@ mod tests {
     #[test]
     fn what_was_not_read_is_nan_and_a_time_before_the_start_is_refused() {
         let mut grid = Grid::new(0.0, 1000.0, 2, 100);
-        grid.add(0, 3000.0, 5.0, 1.0);
+        grid.open(3000.0);
+        grid.add(0, 5.0, 1.0);
+        grid.close();
         assert!(grid.mean(0)[1].is_nan());
         assert_eq!(grid.mean(1).len(), 4);
         assert!(grid.mean(1).iter().all(|value| value.is_nan()));
-        assert!(!grid.add(0, -2000.0, 1.0, 1.0));
+        assert!(!grid.open(-2000.0));
     }
 
     #[test]
     fn amounts_weighted_by_seconds_are_rates() {
         let mut grid = Grid::new(0.0, 1000.0, 1, 100);
-        grid.add(0, 0.0, 30.0, 1.5);
+        grid.open(0.0);
+        grid.add(0, 30.0, 1.5);
+        grid.close();
         assert_eq!(grid.mean(0), [20.0]);
-        assert_eq!(grid.sum(0), [30.0]);
     }
 }

@@ -30,7 +30,7 @@ pub struct Dated {
 }
 
 /// Dates the onset within `range` of values over their resting level, smoothed over `width` bins; `first_sign`
-/// is the share of the floor that is taken for one. An onset behind a gap began somewhere in the gap.
+/// is the share of the floor that is taken for one. An onset in or behind a gap began somewhere in the gap.
 pub fn date(values: &[f64], floor: &[f64], first_sign: f64, range: (usize, usize), width: usize) -> Dated {
     let smoothed = smooth(values, width);
     let over = |share: f64| {
@@ -42,14 +42,25 @@ pub fn date(values: &[f64], floor: &[f64], first_sign: f64, range: (usize, usize
     let blur = width * 3 / 4;
     let low = over(first_sign).min(at.saturating_sub(blur)).max(range.0);
     let high = over(UNMISSABLE).max(at + blur).min(range.1.saturating_sub(1));
-    let (mut low, mut high) = (low, high);
-    while low > range.0 && !values[low - 1].is_finite() {
-        low -= 1;
+    match gap_at(values, range, at, width) {
+        // Anywhere in the gap, then; its middle is nearest to all of it.
+        Some((from, to)) => Dated { low: low.min(from), at: usize::midpoint(from, to), high: high.max(to) },
+        None => Dated { low, at, high },
     }
-    while high + 1 < range.1 && !values[high].is_finite() {
-        high += 1;
-    }
-    Dated { low, at, high }
+}
+
+/// The stretch without readings in which, or right behind which, a bin lies: its first bin and the first one read again.
+/// A gauge that is read every few bins has no gaps between its readings.
+fn gap_at(values: &[f64], range: (usize, usize), at: usize, width: usize) -> Option<(usize, usize)> {
+    let read = |bin: usize| values[bin].is_finite();
+    let blur = width / 2 + 1;
+    let (near_from, near_to) = (at.saturating_sub(blur).max(range.0), (at + blur).min(range.1));
+    let missing = (near_from..near_to).filter(|bin| !read(*bin)).min_by_key(|bin| bin.abs_diff(at))?;
+    let from = (range.0..=missing).rev().take_while(|bin| !read(*bin)).last()?;
+    let to = (missing..range.1).find(|bin| read(*bin)).unwrap_or(range.1 - 1);
+    let spacing = (range.1 - range.0) as f64 / (range.0..range.1).filter(|bin| read(*bin)).count().max(1) as f64;
+    let long = (to - from) as f64;
+    (long > 3.0 * spacing && long > width as f64 / 2.0).then_some((from, to))
 }
 
 /// The first bin of those that stay over: behind the last minimum of the running sum of `excess`.
@@ -93,6 +104,7 @@ mod tests {
         values[30..50].fill(f64::NAN);
         let found = dated(&values);
         assert!(found.low <= 30 && found.high >= 49, "{found:?}");
+        assert_eq!(found.at, 40);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Reading the ticks: row by row, or whole as one series a column.
 
 use super::{Child, FIRST_LINE, Header, Target};
-use crate::text::{InputError, parse_number, unescape};
+use crate::text::{InputError, number_at, parse_number, unescape};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -212,24 +212,47 @@ impl Reader {
         row.cells.resize(self.header.columns.len(), f64::NAN);
         row.notes.clear();
         row.late_ms = f64::NAN;
-        let mut slots = self.slots.iter();
+        let bad =
+            |name: &str, cell: &[u8]| format!("expected a number in column {name}, found {:?}", String::from_utf8_lossy(cell));
         let mut start = 0;
-        let ends = memchr::memchr_iter(b'\t', line).chain(std::iter::once(line.len()));
-        for end in ends {
-            let cell = &line[start..end];
-            start = end + 1;
-            let Some(slot) = slots.next() else { return Ok(false) };
-            let number = || parse_number(cell).ok_or_else(|| String::from_utf8_lossy(cell).into_owned());
-            let bad = |name: &str, found: String| format!("expected a number in column {name}, found {found:?}");
-            match *slot {
-                Slot::Notes => row.notes = unescape(&String::from_utf8_lossy(cell)),
-                Slot::Cell(n) => row.cells[n] = number().map_err(|found| bad(&self.header.columns[n], found))?,
-                Slot::LateMs => row.late_ms = number().map_err(|found| bad("late_ms", found))?,
-                Slot::Tick => row.tick = whole(number().map_err(|found| bad("tick", found))?, "tick")? as u64,
-                Slot::UnixMs => row.unix_ms = whole(number().map_err(|found| bad("unix_ms", found))?, "unix_ms")?,
+        for slot in &self.slots {
+            // Behind the last cell there is nothing to begin at.
+            if start > line.len() {
+                return Ok(false);
             }
+            let (value, end) = match number_at(line, start) {
+                Some(plain) if !matches!(slot, Slot::Notes) => plain,
+                _ => {
+                    let end = memchr::memchr(b'\t', &line[start..]).map_or(line.len(), |tab| start + tab);
+                    let cell = &line[start..end];
+                    if matches!(slot, Slot::Notes) {
+                        row.notes = unescape(&String::from_utf8_lossy(cell));
+                        (f64::NAN, end)
+                    } else {
+                        (parse_number(cell).ok_or_else(|| bad(self.name(*slot), cell))?, end)
+                    }
+                }
+            };
+            match *slot {
+                Slot::Notes => {}
+                Slot::Cell(n) => row.cells[n] = value,
+                Slot::LateMs => row.late_ms = value,
+                Slot::Tick => row.tick = whole(value, "tick")? as u64,
+                Slot::UnixMs => row.unix_ms = whole(value, "unix_ms")?,
+            }
+            start = end + 1;
         }
-        Ok(slots.next().is_none())
+        Ok(start == line.len() + 1)
+    }
+
+    fn name(&self, slot: Slot) -> &str {
+        match slot {
+            Slot::Tick => "tick",
+            Slot::UnixMs => "unix_ms",
+            Slot::LateMs => "late_ms",
+            Slot::Notes => "notes",
+            Slot::Cell(n) => &self.header.columns[n],
+        }
     }
 }
 

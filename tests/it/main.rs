@@ -15,8 +15,13 @@ mod sampler {
     mod schedule;
 }
 mod driver;
+mod correlate {
+    mod answers;
+    mod caveats;
+}
 
 mod support {
+    pub mod made;
     pub mod memcached;
     pub mod postgres;
     pub mod sampler;

@@ -239,9 +239,9 @@ impl Page {
             let line = match basis {
                 Some(basis) => {
                     let word = if *basis == Basis::Measured { "measured" } else { "inferred" };
-                    format!("  {label:<17} {text:<widest$}  {word}")
+                    format!("  {label:<17}  {text:<widest$}  {word}")
                 }
-                None => format!("  {label:<17} {text}"),
+                None => format!("  {label:<17}  {text}"),
             };
             out.push_str(line.trim_end());
             out.push('\n');

@@ -1,0 +1,143 @@
+//! What correlate answers on runs whose answer is known.
+
+use crate::support::made::{Made, said};
+use std::path::Path;
+
+fn near(value: f64, wanted: f64, share: f64) -> bool {
+    (value / wanted - 1.0).abs() <= share
+}
+
+#[test]
+fn the_pool_is_named_where_its_capacity_is_passed_and_the_door_after_it() {
+    let said = Made::default().write().correlate();
+    assert_eq!((said.code, said.verdict["verdict"].as_str()), (0, Some("moved")), "{}", said.text);
+    assert!(said.first().starts_with("app.pool_wait"), "{}", said.text);
+    assert!(near(said.rate(), 100.0, 0.1), "at {}", said.rate());
+    let movers: Vec<&str> = said.verdict["movers"].as_array().unwrap().iter().filter_map(|mover| mover["gauge"].as_str()).collect();
+    assert_eq!(movers.last(), Some(&"web.listen_queue"), "{movers:?}");
+    assert!(near(said.verdict["knee"]["rate_per_s"].as_f64().unwrap(), 100.0, 0.1), "{:#}", said.verdict["knee"]);
+    for line in ["First to move", "Resource", "connection pool", "Felt at", "Knee", "Left rest means"] {
+        assert!(said.text.contains(line), "{line} in {}", said.text);
+    }
+}
+
+#[test]
+fn a_pool_that_is_wide_enough_leaves_nothing_to_name_and_that_is_a_full_answer() {
+    let said = Made { pool: 400.0, ..Made::default() }.write().correlate();
+    assert_eq!((said.code, said.verdict["verdict"].as_str()), (0, Some("rested")), "{}", said.text);
+    assert!(said.text.contains("Nothing left rest  up to 200 req/s"), "{}", said.text);
+    assert!(said.verdict["first"].is_null() && said.verdict["knee"].is_null());
+}
+
+#[test]
+fn without_a_log_the_rate_is_the_web_servers_own_and_said_to_be_inferred() {
+    let said = Made::default().write().bare();
+    assert!(said.first().starts_with("app.pool_wait"), "{}", said.text);
+    assert!(said.warns("no_driver") && said.text.contains("inferred"), "{}", said.text);
+    assert!(near(said.rate(), 100.0, 0.1), "at {}", said.rate());
+    assert_eq!(said.verdict["run"]["rate_from"], "web.requests_total");
+}
+
+#[test]
+fn the_keys_of_the_json_stand_in_their_order() {
+    let said = Made::default().write().correlate();
+    let keys: Vec<&String> = said.verdict.as_object().unwrap().keys().collect();
+    assert_eq!(
+        keys,
+        [
+            "whatgives",
+            "run",
+            "verdict",
+            "first",
+            "movers",
+            "symptoms",
+            "waits",
+            "phases",
+            "knee",
+            "growth",
+            "recovery",
+            "steps",
+            "gates",
+            "caveats"
+        ]
+    );
+    let first = said.verdict["first"].as_object().unwrap();
+    for key in ["gauge", "target", "class", "resting", "onset", "rate_per_s", "tied_with", "resource", "basis"] {
+        assert!(first.contains_key(key), "{key} in {first:?}");
+    }
+}
+
+#[test]
+fn a_short_run_with_rest_before_the_load_is_judged_as_well() {
+    let made = Made { before: 10, low: 5, climb: 30, top: 5, rates: (10.0, 160.0), pool: 80.0, ..Made::default() };
+    let said = made.write().correlate();
+    assert!(said.first().starts_with("app.pool_wait"), "{}", said.text);
+    assert!(near(said.rate(), 80.0, 0.15), "at {}", said.rate());
+    assert_eq!(said.verdict["phases"][0]["name"], "rest");
+}
+
+#[test]
+fn a_flat_run_over_its_capacity_is_named_from_the_rest_before_it_and_the_rate_is_a_bound() {
+    let made = Made { before: 15, low: 0, climb: 0, top: 40, rates: (120.0, 120.0), ..Made::default() };
+    let said = made.write().correlate();
+    assert!(said.first().starts_with("app.pool_wait"), "{}", said.text);
+    assert!(said.warns("no_low_load"), "{}", said.text);
+}
+
+#[test]
+fn explain_says_in_words_and_in_a_table_why() {
+    let files = Made::default().write();
+    let explain = |gauge: &str| {
+        let mut correlate = std::process::Command::new(env!("CARGO_BIN_EXE_correlate"));
+        let output =
+            correlate.arg(files.path("ticks")).arg("--driver").arg(files.path("timeline")).args(["--explain", gauge]).output();
+        let output = output.unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, text, _) = explain("app.pool_waiting");
+    assert_eq!(code, Some(0));
+    assert!(text.starts_with("# app.pool_waiting: class queue; connection pool\n# it left its rest at t+"), "{text}");
+    let table: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(table.len(), 141, "a head and one line a bin");
+    assert!(table.iter().all(|line| line.split('\t').count() == 10));
+    let (code, _, why) = explain("app.pool_waitin");
+    assert_eq!(code, Some(2));
+    assert!(why.contains("hint: app.pool_waiting"), "{why}");
+}
+
+/// The simulated runs in the tree: the planted resource, its gauges and its onset are in their truth.
+fn simulated(story: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/runs").join(story);
+    let truth: toml::Table = std::fs::read_to_string(folder.join("truth.toml")).unwrap().parse().unwrap();
+    let ticks = folder.join("ticks.tsv").display().to_string();
+    let timeline = folder.join("timeline.tsv").display().to_string();
+    for args in [vec!["--driver", &timeline], vec![]] {
+        let said = said(&ticks, &args);
+        assert_eq!(said.code, 0, "{}", said.text);
+        let gauges: Vec<&str> = truth["gauges"].as_array().unwrap().iter().filter_map(|gauge| gauge.as_str()).collect();
+        if gauges.is_empty() {
+            assert_eq!(said.first(), "", "{}", said.text);
+            continue;
+        }
+        assert!(gauges.contains(&said.first()), "{} is none of {gauges:?}", said.first());
+        let rate = truth["rate_at_onset"].as_float().unwrap();
+        let told = &said.verdict["first"]["rate_per_s"];
+        let (low, high) = (told["low"].as_f64().unwrap(), told["high"].as_f64().unwrap());
+        assert!(low <= rate && rate <= high, "{rate} is not between {low} and {high}");
+    }
+}
+
+#[test]
+fn a_simulated_hot_row_is_named() {
+    simulated("sim-row-lock");
+}
+
+#[test]
+fn a_simulated_cache_that_evicts_is_named() {
+    simulated("sim-cache-memory");
+}
+
+#[test]
+fn a_simulated_run_in_which_nothing_saturates_names_nothing() {
+    simulated("sim-nothing");
+}

@@ -1,0 +1,154 @@
+//! Runs that are spoiled in one way each: every one has its caveat, and none a wrong name.
+
+use crate::support::made::{Made, START, Said};
+use std::fs;
+use whatgives::timeline::Offered;
+
+fn names_the_pool(said: &Said) {
+    assert!(said.first().starts_with("app.pool_wait"), "{}", said.text);
+}
+
+#[test]
+fn a_counter_that_is_reset_is_noted_and_makes_no_rate() {
+    let said = Made { restart: Some(70), ..Made::default() }.write().correlate();
+    names_the_pool(&said);
+    assert!(said.warns("reset"), "{}", said.text);
+}
+
+#[test]
+fn a_clock_that_is_49_s_apart_is_found_and_mended() {
+    for clock_s in [49.0, -49.0] {
+        let said = Made { clock_s, before: 20, ..Made::default() }.write().correlate();
+        names_the_pool(&said);
+        assert!(said.warns("clocks_apart"), "{}", said.text);
+        assert!((said.rate() - 100.0).abs() < 12.0, "at {}", said.rate());
+    }
+}
+
+#[test]
+fn a_log_of_another_day_is_left_out_and_the_answer_is_inconclusive() {
+    let said = Made { clock_s: 86_400.0, ..Made::default() }.write().correlate();
+    assert_eq!((said.code, said.verdict["verdict"].as_str()), (4, Some("inconclusive")), "{}", said.text);
+    assert!(said.warns("clocks_apart") && said.warns("no_driver"), "{}", said.text);
+}
+
+#[test]
+fn four_resting_ticks_are_too_few_to_name_anything() {
+    let said = Made { low: 4, climb: 4, top: 60, ..Made::default() }.write().correlate();
+    assert_eq!((said.code, said.first()), (4, ""), "{}", said.text);
+    assert!(said.warns("few_resting_ticks") || said.warns("no_low_load"), "{}", said.text);
+    assert!(said.text.contains("Inconclusive"), "{}", said.text);
+}
+
+#[test]
+fn a_closed_loop_is_said_and_no_knee_is_told() {
+    let said = Made { offered: Offered::Achieved, ..Made::default() }.write().correlate();
+    names_the_pool(&said);
+    assert!(said.warns("closed_loop") && said.verdict["knee"].is_null(), "{}", said.text);
+}
+
+#[test]
+fn a_run_that_is_saturated_at_its_lowest_load_has_no_rest() {
+    let said = Made { pool: 8.0, ..Made::default() }.write().correlate();
+    assert_eq!(said.code, 4, "{}", said.text);
+    assert!(said.warns("saturated_at_rest"), "{}", said.text);
+}
+
+#[test]
+fn a_driver_that_is_the_bottleneck_is_blamed_and_no_target() {
+    let said = Made { pool: 400.0, driver_limit: 90.0, ..Made::default() }.write().correlate();
+    assert_eq!((said.code, said.first()), (4, ""), "{}", said.text);
+    assert!(said.warns("driver_behind"), "{}", said.text);
+}
+
+#[test]
+fn a_driver_that_is_held_up_by_what_moved_first_does_not_take_the_name_away() {
+    let said = Made { driver_limit: 150.0, ..Made::default() }.write().correlate();
+    names_the_pool(&said);
+    assert_eq!(said.code, 0, "{}", said.text);
+    assert!(said.warns("driver_behind"), "{}", said.text);
+}
+
+#[test]
+fn a_target_that_is_silent_across_the_onset_widens_its_interval() {
+    // The pool is passed in the 68th second.
+    let said = Made { silent: vec![("app", 60, 80)], ..Made::default() }.write().correlate();
+    names_the_pool(&said);
+    assert!(said.warns("silent_at_onset"), "{}", said.text);
+    let onset = &said.verdict["first"]["onset"];
+    assert!(onset["low_s"].as_f64().unwrap() <= 61.0 && onset["high_s"].as_f64().unwrap() >= 79.0, "{onset:#}");
+}
+
+#[test]
+fn a_target_that_stops_answering_for_good_is_a_mover_and_two_together_are_the_samplers_trouble() {
+    let wide = Made { pool: 400.0, ..Made::default() };
+    let one = Made { silent: vec![("app", 90, 200)], ..wide.clone() }.write().correlate();
+    assert_eq!(one.first(), "app.up", "{}", one.text);
+    assert!(one.text.contains("stopped answering"), "{}", one.text);
+    let two = Made { silent: vec![("app", 90, 200), ("web", 90, 200)], ..wide }.write().correlate();
+    assert_eq!((two.code, two.first()), (4, ""), "{}", two.text);
+    assert!(two.warns("several_silent"), "{}", two.text);
+}
+
+#[test]
+fn a_cut_file_is_read_to_its_last_whole_row() {
+    let files = Made::default().write();
+    let text = fs::read_to_string(files.path("ticks")).unwrap();
+    fs::write(files.path("ticks"), &text[..text.len() - 11]).unwrap();
+    names_the_pool(&files.correlate());
+}
+
+#[test]
+fn ticks_out_of_order_are_noted_and_make_no_wrong_name() {
+    let files = Made::default().write();
+    files.edit("ticks", |lines| {
+        let rows = lines.iter().position(|line| line.starts_with("tick\t")).unwrap() + 1;
+        lines.swap(rows + 30, rows + 31);
+        lines.swap(rows + 90, rows + 97);
+    });
+    let said = files.correlate();
+    names_the_pool(&said);
+    assert!(said.warns("ticks_out_of_order"), "{}", said.text);
+}
+
+const WAITS_HEAD: &str = "#whatgives waits 1\ntick\tunix_ms\ttarget\tkind\tobject\tindex\trow\tmode\twaiter\twaited_ms\tstatement\tblocker\tblocker_state\tblocker_statement\n";
+
+#[test]
+fn an_empty_file_of_waits_beside_the_ticks_changes_nothing() {
+    let files = Made::default().write();
+    fs::write(files.path("waits"), WAITS_HEAD).unwrap();
+    let said = files.correlate();
+    names_the_pool(&said);
+    assert_eq!(said.verdict["waits"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn waits_given_as_pairs_are_counted_once_a_waiter() {
+    let files = Made::default().write();
+    let mut text = WAITS_HEAD.to_owned();
+    // Six waiters on one row, told with every one before them as their blocker; two on another table, told once.
+    for second in 80..130 {
+        let at = START + 1000 * second;
+        let mut row = |object: &str, waiter: usize, blocker: usize| {
+            text.push_str(&format!(
+                "{second}\t{at}\tapp\trow\t{object}\tPRIMARY\t17\tX\t{waiter}\t5\t-\t{blocker}\tidle in transaction\t-\n"
+            ));
+        };
+        (1..=6).for_each(|waiter| (0..waiter).for_each(|blocker| row("shop.slot", waiter, blocker)));
+        (11..=12).for_each(|waiter| row("shop.order", waiter, 10));
+    }
+    fs::write(files.path("waits"), text).unwrap();
+    let said = files.correlate();
+    assert!(said.warns("waits_as_pairs"), "{}", said.text);
+    assert_eq!(said.verdict["waits"][0]["share"], 0.75, "{:#}", said.verdict["waits"]);
+    assert_eq!(said.verdict["waits"][0]["waiters"], 300);
+}
+
+#[test]
+fn a_file_that_is_no_file_of_ticks_is_refused_with_what_it_is() {
+    let files = Made::default().write();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_correlate")).arg(files.path("timeline")).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let why = String::from_utf8(output.stderr).unwrap();
+    assert!(why.contains("#whatgives timeline 1") && why.contains("hint:"), "{why}");
+}

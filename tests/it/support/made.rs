@@ -1,0 +1,241 @@
+//! A run made by arithmetic: a service with a pool that holds so many requests a second, under a load that climbs. What is in
+//! the files follows from a fluid queue, so that the answer is known; each test spoils one thing.
+
+use collectors::api::{Class, Gauge, Layer, Unit};
+use serde_json::Value;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::Command;
+use whatgives::ticks::{self, Header, Meaning, Target};
+use whatgives::timeline::{ALL, Driver, Interval, Offered, Timeline};
+
+/// When every made run begins.
+pub const START: i64 = 1_795_000_000_000;
+
+/// What is made.
+#[derive(Clone)]
+pub struct Made {
+    /// Seconds before the load.
+    pub before: usize,
+    /// Seconds of low load.
+    pub low: usize,
+    /// Seconds of the climb.
+    pub climb: usize,
+    /// Seconds at the top.
+    pub top: usize,
+    /// The low rate and the highest, per second.
+    pub rates: (f64, f64),
+    /// What the pool can do, per second.
+    pub pool: f64,
+    /// How long a request takes where nothing waits.
+    pub service_ms: f64,
+    /// Moves the driver's clock.
+    pub clock_s: f64,
+    /// Where the driver says its offered rate comes from; achieved leaves the column empty.
+    pub offered: Offered,
+    /// The share of what it should send that the driver can send at most, per second.
+    pub driver_limit: f64,
+    /// Seconds in which a target does not answer.
+    pub silent: Vec<(&'static str, usize, usize)>,
+    /// The second in which the web server restarts.
+    pub restart: Option<usize>,
+}
+
+impl Default for Made {
+    fn default() -> Self {
+        Self {
+            before: 0,
+            low: 20,
+            climb: 100,
+            top: 20,
+            rates: (10.0, 200.0),
+            pool: 100.0,
+            service_ms: 50.0,
+            clock_s: 0.0,
+            offered: Offered::Scheduled,
+            driver_limit: f64::INFINITY,
+            silent: Vec::new(),
+            restart: None,
+        }
+    }
+}
+
+/// The files of a made run.
+pub struct Files {
+    folder: tempfile::TempDir,
+}
+
+/// What correlate said.
+pub struct Said {
+    /// The exit code.
+    pub code: i32,
+    /// `--json`.
+    pub verdict: Value,
+    /// The report for people.
+    pub text: String,
+}
+
+impl Said {
+    /// The first mover's gauge; empty where none is named.
+    pub fn first(&self) -> &str {
+        self.verdict["first"]["gauge"].as_str().unwrap_or_default()
+    }
+
+    /// Whether a caveat of this code is there.
+    pub fn warns(&self, code: &str) -> bool {
+        self.verdict["caveats"].as_array().is_some_and(|all| all.iter().any(|caveat| caveat["code"] == code))
+    }
+
+    /// The rate at which the first one moved.
+    pub fn rate(&self) -> f64 {
+        self.verdict["first"]["rate_per_s"]["value"].as_f64().unwrap_or(f64::NAN)
+    }
+}
+
+impl Made {
+    fn seconds(&self) -> usize {
+        self.before + self.low + self.climb + self.top
+    }
+
+    /// The rate that should be sent in a second.
+    pub fn offered_at(&self, second: usize) -> f64 {
+        let (low, high) = self.rates;
+        let part = match second.checked_sub(self.before) {
+            None => return 0.0,
+            Some(loaded) => (loaded as f64 - self.low as f64) / self.climb.max(1) as f64,
+        };
+        low + (high - low) * part.clamp(0.0, 1.0)
+    }
+
+    /// Writes the files.
+    pub fn write(&self) -> Files {
+        let files = Files { folder: tempfile::tempdir().expect("a folder") };
+        let queue = |name, at, resource| Gauge::new(name, Class::Queue, Unit::Count, "").at(at, resource);
+        let gauges = [
+            ("web", Gauge::counter("requests_total", Class::Throughput, Unit::Count, "").at(Layer::Worker, "web workers")),
+            ("web", queue("listen_queue", Layer::Accept, "web accept queue")),
+            ("app", queue("pool_waiting", Layer::Pool, "connection pool")),
+            (
+                "app",
+                Gauge::counter("pool_wait_ms_total", Class::WaitSum, Unit::Milliseconds, "").at(Layer::Pool, "connection pool"),
+            ),
+            ("app", Gauge::counter("errors_total", Class::Event, Unit::Count, "").at(Layer::App, "the application")),
+        ];
+        let mut header = Header::default();
+        header.run.start_unix_ms = START;
+        header.run.tick_ms = 1000.0;
+        for instance in ["web", "app"] {
+            header.targets.push(Target { instance: instance.into(), collector: "made".into(), ..Target::default() });
+            header.columns.push(format!("{instance}.up"));
+        }
+        for (instance, gauge) in &gauges {
+            header.columns.push(format!("{instance}.{}", gauge.name));
+            header.gauges.push((format!("{instance}.{}", gauge.name), Meaning::of_gauge(instance, gauge)));
+        }
+        let mut ticks = ticks::Writer::new(File::create(files.path("ticks")).expect("a file"), &header).expect("a header");
+        let mut timeline = Timeline {
+            driver: Driver {
+                driver: "made".into(),
+                offered: self.offered,
+                latency: "ok".into(),
+                window_ms: 1000.0,
+                ..Driver::default()
+            },
+            ..Timeline::default()
+        };
+        let (mut waiting, mut web, mut done, mut wait_ms) = (0.0_f64, 0.0_f64, 5000.0_f64, 70_000.0_f64);
+        let mut state = 7_u64;
+        for second in 0..self.seconds() {
+            // A little noise, the same in every run.
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let jitter = 1.0 + 0.04 * ((state >> 40) as f64 / (1_u64 << 24) as f64 - 0.5);
+            let offered = self.offered_at(second);
+            let sent = (offered * jitter).min(self.driver_limit);
+            // At most 40 wait for the pool: the service has so many workers; the others wait at the door.
+            let served = (waiting + web + sent).min(self.pool);
+            let all = (waiting + web + sent - served).max(0.0);
+            waiting = all.min(40.0);
+            web = (all - 40.0).max(0.0);
+            done += served;
+            wait_ms += 1000.0 * waiting;
+            if self.restart == Some(second) {
+                done = 0.0;
+            }
+            let silent =
+                |target: &str| self.silent.iter().any(|(name, from, to)| *name == target && (*from..*to).contains(&second));
+            let of = |target: &str, value: f64| (!silent(target)).then_some(value);
+            let up = |target: &str| Some(if silent(target) { 0.0 } else { 1.0 });
+            let cells = [
+                up("web"),
+                up("app"),
+                of("web", done.round()),
+                of("web", web.round()),
+                of("app", waiting.round()),
+                of("app", wait_ms.round()),
+                of("app", 0.0),
+            ];
+            ticks.row(second as u64, START + 1000 * second as i64, 0.2, &cells, &[]).expect("a row");
+            if second >= self.before {
+                let latency = self.service_ms + if served > 0.0 { 1000.0 * all / self.pool } else { 0.0 };
+                timeline.intervals.push(Interval {
+                    unix_ms: START - 500 + 1000 * second as i64 - (1000.0 * self.clock_s) as i64,
+                    dur_ms: 1000.0,
+                    step: ALL.into(),
+                    offered: (self.offered != Offered::Achieved).then_some(offered),
+                    started: Some(sent.round()),
+                    ok: Some(served.round()),
+                    failed: Some(0.0),
+                    p50_ms: Some(latency * jitter),
+                    p95_ms: Some(1.6 * latency * jitter),
+                    p99_ms: Some(2.0 * latency * jitter),
+                    ..Interval::default()
+                });
+            }
+        }
+        timeline.write(File::create(files.path("timeline")).expect("a file")).expect("a timeline");
+        files
+    }
+}
+
+impl Files {
+    /// The path of one of the files: ticks, timeline, waits.
+    pub fn path(&self, kind: &str) -> PathBuf {
+        self.folder.path().join(format!("run.{kind}.tsv"))
+    }
+
+    /// Changes a file's lines.
+    pub fn edit(&self, kind: &str, change: impl FnOnce(&mut Vec<String>)) {
+        let text = std::fs::read_to_string(self.path(kind)).expect("the file");
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        change(&mut lines);
+        std::fs::write(self.path(kind), lines.join("\n") + "\n").expect("written");
+    }
+
+    /// Both outputs of correlate, with the driver's log.
+    pub fn correlate(&self) -> Said {
+        self.run(&["--driver", &self.path("timeline").display().to_string()])
+    }
+
+    /// Both outputs of the bare `correlate ticks.tsv`.
+    pub fn bare(&self) -> Said {
+        self.run(&[])
+    }
+
+    fn run(&self, args: &[&str]) -> Said {
+        said(&self.path("ticks").display().to_string(), args)
+    }
+}
+
+/// Runs correlate twice, for people and as JSON.
+pub fn said(ticks: &str, args: &[&str]) -> Said {
+    let run = |more: &[&str]| {
+        let mut correlate = Command::new(env!("CARGO_BIN_EXE_correlate"));
+        correlate.arg(ticks).args(args).args(more).output().expect("correlate runs")
+    };
+    let (text, json) = (run(&[]), run(&["--json"]));
+    assert_eq!(text.status.code(), json.status.code(), "both outputs end with one code");
+    let verdict = serde_json::from_slice(&json.stdout).unwrap_or_else(|why| {
+        panic!("{why} in {:?} {:?}", String::from_utf8_lossy(&json.stdout), String::from_utf8_lossy(&json.stderr))
+    });
+    Said { code: text.status.code().expect("it ended by itself"), verdict, text: String::from_utf8(text.stdout).expect("text") }
+}
