@@ -130,9 +130,9 @@ fn waits_given_as_pairs_are_counted_once_a_waiter() {
     for second in 80..130 {
         let at = START + 1000 * second;
         let mut row = |object: &str, waiter: usize, blocker: usize| {
-            text.push_str(&format!(
-                "{second}\t{at}\tapp\trow\t{object}\tPRIMARY\t17\tX\t{waiter}\t5\t-\t{blocker}\tidle in transaction\t-\n"
-            ));
+            let line =
+                format!("{second}\t{at}\tapp\trow\t{object}\tPRIMARY\t17\tX\t{waiter}\t5\t-\t{blocker}\tidle in transaction\t-\n");
+            text.push_str(&line);
         };
         (1..=6).for_each(|waiter| (0..waiter).for_each(|blocker| row("shop.slot", waiter, blocker)));
         (11..=12).for_each(|waiter| row("shop.order", waiter, 10));
