@@ -21,6 +21,13 @@ fn the_pool_is_named_where_its_capacity_is_passed_and_the_door_after_it() {
     }
 }
 
+/// The whole report, as people read it. What changes it is meant to.
+#[test]
+fn the_report_reads_as_it_stands_here() {
+    let said = Made::default().write().correlate();
+    assert_eq!(said.text, include_str!("report.txt"), "{}", said.text);
+}
+
 #[test]
 fn a_pool_that_is_wide_enough_leaves_nothing_to_name_and_that_is_a_full_answer() {
     let said = Made { pool: 400.0, ..Made::default() }.write().correlate();

@@ -130,8 +130,8 @@ fn waits_given_as_pairs_are_counted_once_a_waiter() {
     for second in 80..130 {
         let at = START + 1000 * second;
         let mut row = |object: &str, waiter: usize, blocker: usize| {
-            let lock = format!("app\trow\t{object}\tPRIMARY\t17\tX");
-            let line = format!("{second}\t{at}\t{lock}\t{waiter}\t5\t-\t{blocker}\tidle in transaction\t-\n");
+            let line =
+                format!("{second}\t{at}\tapp\trow\t{object}\tPRIMARY\t17\tX\t{waiter}\t5\t-\t{blocker}\tidle in transaction\t-\n");
             text.push_str(&line);
         };
         (1..=6).for_each(|waiter| (0..waiter).for_each(|blocker| row("shop.slot", waiter, blocker)));
