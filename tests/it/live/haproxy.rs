@@ -227,12 +227,13 @@ async fn servers_that_go_down_and_what_that_costs_are_events() {
     assert!(down.values.iter().all(|(name, _)| *name != "checked_servers_sessions_max"), "nobody is left");
     let refused = answers(slow(port, 3, 1, ""));
     assert!(refused.iter().all(|line| line.starts_with("HTTP/1.1 503")), "{refused:?}");
-    let felt = read(&mut socket).await;
+    // HAProxy counts an answer a moment after it was sent.
+    let felt = until(&mut socket, "three refusals", |reading| value(reading, "hope_frontend_responses_5xx_total") >= 3.0).await;
     assert_eq!(value(&felt, "hope_frontend_responses_5xx_total"), 3.0);
     // A server that is not checked stays up, and every connection to it fails.
     let tried = answers(slow(pair.port(), 1, 1, ""));
     assert!(tried[0].starts_with("HTTP/1.1 503"), "{tried:?}");
-    let felt = read(&mut socket).await;
+    let felt = until(&mut socket, "one failure", |reading| value(reading, "web_frontend_responses_5xx_total") >= 1.0).await;
     assert_eq!(value(&felt, "app_connect_errors_total"), 1.0);
     assert!(value(&felt, "app_retries_total") >= 1.0, "{}", value(&felt, "app_retries_total"));
     assert_eq!(value(&felt, "web_frontend_responses_5xx_total"), 1.0);
