@@ -1,6 +1,6 @@
 use super::*;
 use crate::api::{Capacity, Class};
-use crate::http::fake::{pages, run};
+use crate::http::fake::{self, pages, run, value};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::Mutex;
@@ -10,23 +10,11 @@ const REST: &str = include_str!("../../fixtures/haproxy/2.6.12/rest-socket.txt")
 const QUEUED_SOCKET: &str = include_str!("../../fixtures/haproxy/2.6.12/queued-socket.txt");
 
 fn collector(endpoint: &str, settings: &str) -> Result<Box<dyn Collector>, Fault> {
-    open(&Section {
-        instance: "lb".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::from_str(settings).unwrap(),
-        timeout: Duration::from_millis(500),
-        tick: Duration::from_secs(1),
-    })
+    fake::collector(&SPEC, "lb", endpoint, settings)
 }
 
 fn started(endpoint: &str, settings: &str) -> (Box<dyn Collector>, Result<Support, Fault>) {
-    let mut collector = collector(endpoint, settings).unwrap();
-    let support = run(collector.start());
-    (collector, support)
-}
-
-fn value(reading: &Reading, name: &str) -> Option<f64> {
-    reading.values.iter().find(|(gauge, _)| *gauge == name).map(|(_, value)| *value)
+    fake::started(collector(endpoint, settings))
 }
 
 /// A runtime socket on a port that answers every line with the next of these, the last for ever.

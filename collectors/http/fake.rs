@@ -1,11 +1,13 @@
 //! For the tests of every HTTP collector: a server of a few lines that answers exactly what a test wants.
 
 use super::address;
+use crate::api::{Collector, Fault, Reading, Section, Spec, Support};
 use reqwest::Url;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// A server of one thread that hands every connection to `serve` and counts them; it ends with the test process.
 pub fn server(serve: impl Fn(usize, TcpStream) + Send + 'static) -> (Url, Arc<AtomicUsize>) {
@@ -37,6 +39,29 @@ pub fn answer(mut stream: &TcpStream, status: &str, headers: &str, body: &str) {
 /// Runs a future on a runtime of its own.
 pub fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// A collector of this kind with these settings, opened and no more.
+pub fn collector(spec: &Spec, instance: &str, endpoint: &str, settings: &str) -> Result<Box<dyn Collector>, Fault> {
+    (spec.open)(&Section {
+        instance: instance.to_owned(),
+        endpoint: endpoint.to_owned(),
+        settings: toml::from_str(settings).unwrap(),
+        timeout: Duration::from_millis(500),
+        tick: Duration::from_secs(1),
+    })
+}
+
+/// Starts an opened collector.
+pub fn started(collector: Result<Box<dyn Collector>, Fault>) -> (Box<dyn Collector>, Result<Support, Fault>) {
+    let mut collector = collector.unwrap();
+    let support = run(collector.start());
+    (collector, support)
+}
+
+/// A gauge of a reading; `None` where it was not read.
+pub fn value(reading: &Reading, name: &str) -> Option<f64> {
+    reading.values.iter().find(|(gauge, _)| *gauge == name).map(|(_, value)| *value)
 }
 
 /// A server that answers every path by a function: status line and body.

@@ -1,29 +1,16 @@
 use super::*;
-use crate::http::fake::{answer, pages, request, run, server};
+use crate::http::fake::{self, answer, pages, request, run, server, value};
 use std::sync::Mutex;
-use std::time::Duration;
 
 const NGINX: &str = include_str!("../../fixtures/nginx/1.22.1/stub_status.txt");
 const TENGINE_PAGE: &str = include_str!("../../fixtures/tengine/manual/stub_status.txt");
 
 fn collector(endpoint: &str, settings: &str) -> Result<Box<dyn Collector>, Fault> {
-    open(&Section {
-        instance: "web".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::from_str(settings).unwrap(),
-        timeout: Duration::from_millis(500),
-        tick: Duration::from_secs(1),
-    })
+    fake::collector(&SPEC, "web", endpoint, settings)
 }
 
 fn started(endpoint: &str, settings: &str) -> (Box<dyn Collector>, Result<Support, Fault>) {
-    let mut collector = collector(endpoint, settings).unwrap();
-    let support = run(collector.start());
-    (collector, support)
-}
-
-fn value(reading: &Reading, name: &str) -> Option<f64> {
-    reading.values.iter().find(|(gauge, _)| *gauge == name).map(|(_, value)| *value)
+    fake::started(collector(endpoint, settings))
 }
 
 fn page(accepts: u64, handled: u64, requests: u64) -> String {

@@ -1,10 +1,9 @@
 use super::*;
 use crate::api::{Class, Kind};
-use crate::http::fake::{pages, run};
+use crate::http::fake::{self, pages, run, value};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Mutex;
-use std::time::Duration;
 
 const FULL: &str = include_str!("../../fixtures/phpfpm/8.2/status-full.json");
 const TEXT: &str = include_str!("../../fixtures/phpfpm/8.2/status.txt");
@@ -13,23 +12,11 @@ const UNIX: &str = include_str!("../../fixtures/phpfpm/8.2/saturated-unix.json")
 const NOT_FOUND: &[u8] = include_bytes!("../../fixtures/phpfpm/8.2/fastcgi-not-found.bin");
 
 fn collector(endpoint: &str, settings: &str) -> Result<Box<dyn Collector>, Fault> {
-    open(&Section {
-        instance: "app".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::from_str(settings).unwrap(),
-        timeout: Duration::from_millis(500),
-        tick: Duration::from_secs(1),
-    })
+    fake::collector(&SPEC, "app", endpoint, settings)
 }
 
 fn started(endpoint: &str, settings: &str) -> (Box<dyn Collector>, Result<Support, Fault>) {
-    let mut collector = collector(endpoint, settings).unwrap();
-    let support = run(collector.start());
-    (collector, support)
-}
-
-fn value(reading: &Reading, name: &str) -> Option<f64> {
-    reading.values.iter().find(|(gauge, _)| *gauge == name).map(|(_, value)| *value)
+    fake::started(collector(endpoint, settings))
 }
 
 /// The answer of a responder that puts this out.
