@@ -9,6 +9,7 @@ pub mod cli;
 pub mod clocks;
 pub mod explain;
 pub mod floors;
+pub mod gates;
 pub mod gather;
 pub mod input;
 pub mod knee;
@@ -48,6 +49,13 @@ pub fn run<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> u8 {
             }
         };
     }
+    let listed = match gates::read(&options.gates, &options.gate) {
+        Ok(listed) => listed,
+        Err(why) => {
+            let _ = writeln!(err, "correlate: {why:#}");
+            return exit::USAGE;
+        }
+    };
     let session = match session::Session::read(&options) {
         Ok(session) => session,
         Err(why) => {
@@ -67,7 +75,19 @@ pub fn run<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> u8 {
             }
         };
     }
-    let verdict = session.verdict(&options);
+    let verdict = match session.verdict(&options, &listed) {
+        Ok(verdict) => verdict,
+        Err(why) => {
+            let _ = writeln!(err, "correlate: {why}");
+            return exit::USAGE;
+        }
+    };
+    if let Some(path) = &options.junit
+        && let Err(why) = std::fs::write(path, report::junit::render(&verdict))
+    {
+        let _ = writeln!(err, "correlate: {} cannot be written: {why}", path.display());
+        return exit::USAGE;
+    }
     let text = if options.json { report::json::render(&verdict) } else { report::text::render(&verdict) };
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     verdict.exit_code()

@@ -7,6 +7,7 @@
 
 pub mod currency;
 pub mod depart;
+pub mod gate;
 pub mod grid;
 pub mod guess;
 pub mod hinge;

@@ -1,6 +1,7 @@
 //! The command line of `correlate`.
 
 use crate::driver;
+use crate::judge::gate::Gate;
 use clap::{Args, Parser};
 use std::path::PathBuf;
 
@@ -32,6 +33,19 @@ pub struct Options {
     /// Say of one gauge why it was or was not a mover, with everything that was tested as a table for plotting
     #[arg(long, value_name = "GAUGE")]
     pub explain: Option<String>,
+
+    /// What must hold of the run, such as 'p95(checkout) < 800ms over 60s', 'app.pool_used / capacity <= 0.75 for 15s' or
+    /// 'knee >= 3000/s' (repeat it); one that broke is exit code 1
+    #[arg(long, value_name = "GATE")]
+    pub gate: Vec<Gate>,
+
+    /// A file with such gates: a table [gates] of names and gates
+    #[arg(long, value_name = "FILE")]
+    pub gates: Vec<PathBuf>,
+
+    /// Write the gates as a JUnit report, each a test case
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
 
     /// How the driver's log is read.
     #[command(flatten)]

@@ -235,7 +235,7 @@ impl Frame {
 }
 
 /// A column without a `#gauge` line.
-fn undeclared(name: &str) -> Meaning {
+pub fn undeclared(name: &str) -> Meaning {
     let kind = if name.ends_with("_total") { Kind::Counter } else { Kind::Gauge };
     let unit = [("_ms", "ms"), ("_us", "us"), ("_seconds", "s"), ("_bytes", "bytes"), ("_ratio", "ratio"), ("_pct", "percent")]
         .into_iter()

@@ -8,6 +8,7 @@ use super::cli::Options;
 use super::clocks;
 use super::explain;
 use super::floors::Floors;
+use super::gates;
 use super::gather::{self, Frame};
 use super::input::{self, Files};
 use super::knee;
@@ -16,6 +17,7 @@ use super::phases::Phases;
 use super::symptoms;
 use super::tell;
 use super::verdict::{Answer, Aside, Caveat, Run, Verdict};
+use crate::judge::gate::GateError;
 use crate::text::InputError;
 use crate::timeline::Timeline;
 use crate::waits::{self, Waits};
@@ -47,8 +49,20 @@ impl Session {
         Ok(Self { files, frame, waits, timeline, load, phases, caveats })
     }
 
-    /// What gave way first.
-    pub fn verdict(mut self, options: &Options) -> Verdict {
+    /// What gave way first, and which of the gates held.
+    pub fn verdict(mut self, options: &Options, listed: &[gates::Listed]) -> Result<Verdict, GateError> {
+        let mut verdict = self.answer(options);
+        let run = gates::Run {
+            ticks: &self.files.ticks,
+            frame: &self.frame,
+            phases: self.phases.as_ref(),
+            timeline: self.timeline.as_ref(),
+        };
+        gates::judge(listed, &run, &mut verdict)?;
+        Ok(verdict)
+    }
+
+    fn answer(&mut self, options: &Options) -> Verdict {
         let mut run = Run {
             ticks: self.files.ticks.display().to_string(),
             waits: self.files.waits.as_ref().map(|path| path.display().to_string()),
@@ -154,7 +168,7 @@ fn empty(run: Run, mut caveats: Vec<Caveat>) -> Verdict {
         growth: None,
         recovery: None,
         steps: None,
-        gates: Some(serde_json::Value::Array(Vec::new())),
+        gates: Vec::new(),
         caveats,
     }
 }

@@ -193,6 +193,31 @@ pub struct Run {
     pub not_judged: Vec<Aside>,
 }
 
+/// A gate and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GateResult {
+    /// As it was written.
+    pub gate: String,
+    /// Its name in a file of gates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its kind, for programs.
+    pub code: &'static str,
+    /// Whether it held.
+    pub passed: bool,
+    /// The worst value, or the name that was found.
+    pub value: serde_json::Value,
+    /// When it broke.
+    pub onset: Option<Onset>,
+    /// At which load.
+    pub rate_per_s: Option<f64>,
+    /// How long it was broken at the longest.
+    pub lasted_s: Option<f64>,
+    /// Whether the log has percentiles only, so that the worst interval stands for the window.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub coarse: bool,
+}
+
 /// The answer in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -203,6 +228,12 @@ pub enum Answer {
     Rested,
     /// A caveat can change the answer.
     Inconclusive,
+    /// A gate on what users feel broke.
+    Violated,
+    /// A gate on a gauge, or on its share of a capacity, broke.
+    Saturated,
+    /// Every gate held.
+    Qualified,
 }
 
 /// Everything that a report prints.
@@ -233,7 +264,7 @@ pub struct Verdict {
     /// The steps of the journey.
     pub steps: Option<serde_json::Value>,
     /// Gates.
-    pub gates: Option<serde_json::Value>,
+    pub gates: Vec<GateResult>,
     /// What the reader must know.
     pub caveats: Vec<Caveat>,
 }
@@ -242,7 +273,8 @@ impl Verdict {
     /// The process's exit code.
     pub fn exit_code(&self) -> u8 {
         match self.verdict {
-            Answer::Moved | Answer::Rested => crate::exit::DONE,
+            Answer::Moved | Answer::Rested | Answer::Qualified => crate::exit::DONE,
+            Answer::Violated | Answer::Saturated => crate::exit::GATE_FAILED,
             Answer::Inconclusive => crate::exit::INCONCLUSIVE,
         }
     }

@@ -3,12 +3,14 @@
 
 use super::super::align::Basis;
 use super::super::verdict::{Answer, Between, Mover, Onset, Symptom, Verdict};
+use super::junit;
 use std::collections::BTreeSet;
 
 /// The report, with an empty line before and after it.
 pub fn render(verdict: &Verdict) -> String {
     let mut page = Page::default();
     let basis = if verdict.run.rate_from.is_some() { Basis::Inferred } else { Basis::Measured };
+    gates(&mut page, verdict);
     if verdict.verdict == Answer::Inconclusive {
         let why = verdict.caveats.iter().find(|caveat| caveat.can_change_name).map_or("", |caveat| &*caveat.text);
         page.line("Inconclusive", why.to_owned(), None);
@@ -30,6 +32,32 @@ pub fn render(verdict: &Verdict) -> String {
         page.line("Caveat", format!("{} ({}): {}", caveat.text, caveat.code, caveat.todo), None);
     }
     page.print()
+}
+
+/// The word, and every gate that broke; of those that held only how many.
+fn gates(page: &mut Page, verdict: &Verdict) {
+    let (broken, held): (Vec<_>, Vec<_>) = verdict.gates.iter().partition(|gate| !gate.passed);
+    if verdict.gates.is_empty() {
+        return;
+    }
+    let word = match verdict.verdict {
+        Answer::Violated => "violated: a gate on what users feel broke",
+        Answer::Saturated => "saturated: a gate on what is used up broke",
+        Answer::Qualified => "qualified: every gate held",
+        Answer::Inconclusive | Answer::Moved | Answer::Rested => "inconclusive: no gate broke, but a caveat can change the answer",
+    };
+    page.line("Verdict", word.to_owned(), None);
+    for gate in broken {
+        let name = gate.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
+        page.line(
+            "Broken",
+            format!("{name}{}  found {}", gate.gate, junit::broke(gate, &verdict.run.rate_unit)),
+            Some(Basis::Measured),
+        );
+    }
+    for gate in held {
+        page.line("Held", format!("{}  worst {}", gate.gate, junit::value(gate)), Some(Basis::Measured));
+    }
 }
 
 fn moved(page: &mut Page, verdict: &Verdict, first: &Mover, rate_basis: Basis) {
@@ -189,7 +217,8 @@ pub fn at(onset: Onset) -> String {
     format!("t+{value} s")
 }
 
-fn number(value: f64) -> String {
+/// A number as people read it.
+pub fn number(value: f64) -> String {
     if value == value.round() && value.abs() < 1e15 {
         thousands(value)
     } else if value.abs() >= 100.0 {

@@ -1,0 +1,97 @@
+//! Gates on columns: one more reading of the ticks, row by row, with only the columns that the gates name.
+
+use super::{Judged, Run, windows};
+use crate::correlate::tell::round;
+use crate::correlate::verdict::Caveat;
+use crate::judge::gate::gauges::{Bound, Column, Columns, GaugeGate, Source};
+use crate::judge::gate::{Gate, GateError, Measure};
+use crate::text;
+use crate::ticks::{Capacity, Header, Reader, Row};
+
+/// What became of every gate on a column, in their order.
+pub fn judge(gates: &[&Gate], run: &Run) -> Result<Vec<Judged>, GateError> {
+    let gates: Vec<&&Gate> = gates.iter().filter(|gate| matches!(gate.measure, Measure::Gauge { .. })).collect();
+    let Some(some) = gates.first() else { return Ok(Vec::new()) };
+    let unreadable = |why: text::InputError| some.error(why.to_string());
+    let mut reader = Reader::open(run.ticks).map_err(unreadable)?;
+    let header = reader.header().clone();
+    let tick_s = if header.run.tick_ms > 0.0 { header.run.tick_ms / 1e3 } else { 1.0 };
+    let mut followed = Vec::new();
+    for gate in gates {
+        let follow = GaugeGate::new(gate, &header)?.ok_or_else(|| gate.error("is not about a column"))?;
+        followed.push((*gate, windows(gate, run)?, follow));
+    }
+    let mut row = Row::default();
+    while reader.next_row(&mut row).map_err(unreadable)? {
+        let at_ms = row.unix_ms as f64;
+        let late_ms = if row.late_ms.is_finite() { row.late_ms } else { 0.0 };
+        for (_, windows, follow) in &mut followed {
+            let counts = windows.iter().any(|(from, to)| (*from..*to).contains(&at_ms));
+            follow.row((at_ms + late_ms) / 1e3, &row.cells, tick_s, counts);
+        }
+    }
+    followed.iter().map(|(gate, _, follow)| told(gate, follow, run)).collect()
+}
+
+fn told(gate: &Gate, follow: &GaugeGate, run: &Run) -> Result<Judged, GateError> {
+    let held = follow.held();
+    if held.readings() == 0 {
+        let place = gate.during.as_ref().map_or(String::new(), |phase| format!(" during {phase}"));
+        return Err(gate.error(format!("its column was never read{place}: a gate on nothing cannot pass")));
+    }
+    let first = held.first();
+    let caveat = follow.gap().filter(|(seconds, _)| first.is_none() && *seconds >= gate.for_s).map(|(seconds, since_s)| Caveat {
+        code: "gate_gap",
+        text: format!(
+            "the gate {:?} saw nothing for {seconds:.0} s from t+{:.0} s on",
+            gate.text,
+            since_s - run.frame.run_start_ms() / 1e3
+        ),
+        todo: "see in the notes of the ticks why the target was silent, and run again".to_owned(),
+        can_change_name: true,
+    });
+    Ok(Judged {
+        value: round(held.worst(), 4).into(),
+        passed: first.is_none(),
+        broke_ms: first.map(|broken| broken.since_s * 1e3),
+        lasted_s: held.longest_s(),
+        coarse: false,
+        caveat,
+    })
+}
+
+impl Columns for Header {
+    fn source(&self, name: &str) -> Option<Source> {
+        let column = |name: &String| {
+            let at = self.columns.iter().position(|column| column == name)?;
+            let (kind, own) = match self.gauges.iter().find(|(gauge, _)| gauge == name) {
+                Some((_, meaning)) => (meaning.kind, meaning.own),
+                None => (crate::correlate::gather::undeclared(name).kind, 0.0),
+            };
+            Some(Column { at, kind, own })
+        };
+        let columns = |names: &[String]| names.iter().map(column).collect::<Option<Vec<Column>>>();
+        if let Some(found) = column(&name.to_owned()) {
+            return Some(Source::Plain(found));
+        }
+        let (_, meaning) = self.derived.iter().find(|(derived, _)| derived == name)?;
+        match (&meaning.share, &meaning.of) {
+            (Some([a, b]), _) => Some(Source::Share(columns(a)?, columns(b)?)),
+            (None, Some([a, b])) => Some(Source::Ratio(columns(a)?, columns(b)?)),
+            (None, None) => None,
+        }
+    }
+
+    fn bound(&self, name: &str) -> Option<Bound> {
+        let (_, meaning) = self.gauges.iter().find(|(gauge, _)| gauge == name)?;
+        Some(match meaning.capacity.as_ref()? {
+            Capacity::Fixed(bound) => Bound::Fixed(*bound),
+            Capacity::Column(name) => Bound::Column(name.clone()),
+        })
+    }
+
+    fn near(&self, name: &str) -> Option<String> {
+        let names = self.columns.iter().chain(self.derived.iter().map(|(name, _)| name));
+        text::closest(name, names.map(String::as_str)).map(str::to_owned)
+    }
+}
