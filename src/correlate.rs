@@ -15,6 +15,7 @@ pub mod input;
 pub mod knee;
 pub mod movers;
 pub mod phases;
+pub mod plot;
 pub mod report;
 pub mod session;
 pub mod symptoms;
@@ -25,6 +26,7 @@ use crate::{driver, exit};
 use clap::Parser;
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::Path;
 
 /// Runs the program with these arguments (the first is its name) and gives its exit code.
 pub fn run<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> u8 {
@@ -82,13 +84,31 @@ pub fn run<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> u8 {
             return exit::USAGE;
         }
     };
-    if let Some(path) = &options.junit
-        && let Err(why) = std::fs::write(path, report::junit::render(&verdict))
-    {
-        let _ = writeln!(err, "correlate: {} cannot be written: {why}", path.display());
+    if let Err(why) = write_files(&session, &options, &verdict) {
+        let _ = writeln!(err, "correlate: {why}");
         return exit::USAGE;
     }
     let text = if options.json { report::json::render(&verdict) } else { report::text::render(&verdict) };
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     verdict.exit_code()
+}
+
+/// The reports that go into files of their own.
+fn write_files(session: &session::Session, options: &cli::Options, verdict: &verdict::Verdict) -> Result<(), String> {
+    let write = |path: &Path, text: String| {
+        std::fs::write(path, text).map_err(|why| format!("{} cannot be written: {why}", path.display()))
+    };
+    if let Some(path) = &options.junit {
+        write(path, report::junit::render(verdict))?;
+    }
+    if let Some(path) = &options.markdown {
+        let picture = path.with_extension("svg");
+        let name = picture.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        write(path, report::markdown::render(verdict, &name))?;
+        write(&picture, report::markdown::picture(verdict, &session.plot(options, verdict)))?;
+    }
+    if let Some(path) = &options.report {
+        write(path, report::html::render(verdict, &session.plot(options, verdict)))?;
+    }
+    Ok(())
 }

@@ -43,6 +43,14 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub gates: Vec<PathBuf>,
 
+    /// Write the answer as a page that stands alone
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+
+    /// Write the answer as Markdown for a pull request, with a chart of the same name, .svg, beside it
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+
     /// Write the gates as a JUnit report, each a test case
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,

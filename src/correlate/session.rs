@@ -14,6 +14,7 @@ use super::input::{self, Files};
 use super::knee;
 use super::movers::{self, Evidence, Outcome};
 use super::phases::Phases;
+use super::plot::{self, Plot};
 use super::symptoms;
 use super::tell;
 use super::verdict::{Answer, Aside, Caveat, Run, Verdict};
@@ -50,7 +51,7 @@ impl Session {
     }
 
     /// What gave way first, and which of the gates held.
-    pub fn verdict(mut self, options: &Options, listed: &[gates::Listed]) -> Result<Verdict, GateError> {
+    pub fn verdict(&self, options: &Options, listed: &[gates::Listed]) -> Result<Verdict, GateError> {
         let mut verdict = self.answer(options);
         let run = gates::Run {
             ticks: &self.files.ticks,
@@ -62,14 +63,14 @@ impl Session {
         Ok(verdict)
     }
 
-    fn answer(&mut self, options: &Options) -> Verdict {
+    fn answer(&self, options: &Options) -> Verdict {
         let mut run = Run {
             ticks: self.files.ticks.display().to_string(),
             waits: self.files.waits.as_ref().map(|path| path.display().to_string()),
             driver: self.timeline.as_ref().map(|timeline| timeline.driver.driver.clone()),
             ..tell::run(&self.frame)
         };
-        let mut caveats = std::mem::take(&mut self.caveats);
+        let mut caveats = self.caveats.clone();
         let (Some(load), Some(phases)) = (&self.load, &self.phases) else {
             caveats.push(caveats::no_load());
             return empty(run, caveats);
@@ -125,6 +126,13 @@ impl Session {
             knee: knee::find(frame, load, phases),
             ..empty(run, caveats)
         }
+    }
+
+    /// What a page draws of it.
+    pub fn plot(&self, options: &Options, verdict: &Verdict) -> Plot {
+        let (Some(load), Some(phases)) = (&self.load, &self.phases) else { return Plot::default() };
+        let floors = Floors::of(&self.frame, load, phases, options.floor);
+        plot::plot(&Bench::new(&self.frame, load, phases, floors), self.timeline.as_ref(), self.waits.as_ref(), verdict)
     }
 
     /// Why one gauge was or was not a mover.

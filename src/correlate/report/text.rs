@@ -143,7 +143,8 @@ fn nothing_moved(page: &mut Page, verdict: &Verdict, basis: Basis) {
     }
 }
 
-fn felt(symptom: &Symptom) -> String {
+/// What was felt, in words.
+pub fn felt(symptom: &Symptom) -> String {
     let step = if symptom.step == "*" { "all steps".to_owned() } else { symptom.step.clone() };
     let what = match &*symptom.measure {
         "p95_ms" => format!("p95 crossed {:.0} ms", symptom.threshold),
@@ -191,7 +192,7 @@ fn rest(page: &mut Page, verdict: &Verdict) {
 }
 
 /// A value and its interval with no more digits than the interval's width carries.
-fn rounded(between: Between) -> (String, String, String) {
+pub fn rounded(between: Between) -> (String, String, String) {
     let width = (between.high - between.low).abs();
     let step = if width > 0.0 {
         10_f64.powf((width / 4.0).log10().floor())
