@@ -16,6 +16,7 @@ pub mod movers;
 pub mod phases;
 pub mod report;
 pub mod session;
+pub mod steps;
 pub mod symptoms;
 pub mod tell;
 pub mod verdict;
