@@ -14,5 +14,6 @@ pub mod hinge;
 pub mod onset;
 pub mod rest;
 pub mod robust;
+pub mod segment;
 pub mod series;
 pub mod trend;
