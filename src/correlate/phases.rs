@@ -6,8 +6,10 @@
 //! ceiling in seconds, so that a run of forty seconds is judged like one of four hours. **How it fails.** A run that begins
 //! at its full load has no low-load part: then the stretch before the load is the only rest.
 
+mod given;
 mod parts;
 
+pub use given::Given;
 pub use parts::Part;
 
 use super::align::{Basis, Load};
@@ -86,6 +88,11 @@ impl Phases {
         let enough = flat.len() >= 5 && flat.len() as f64 * frame.step_s >= 1.0;
         let chosen: Vec<usize> = if enough { flat } else { self.low_bins().collect() };
         chosen.into_iter()
+    }
+
+    /// Whether a bin lies in a part of this name.
+    pub fn parts_named(&self, name: &str, bin: usize) -> bool {
+        self.parts.iter().any(|part| part.name == name && (part.bins.0..part.bins.1).contains(&bin))
     }
 
     /// Whether there was a climb from a low load at all.

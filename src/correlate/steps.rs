@@ -70,7 +70,7 @@ fn row(timeline: &Timeline, name: String, seconds: f64) -> Step {
     let rows: Vec<&Interval> = timeline.intervals.iter().filter(|row| row.step == name).collect();
     let sum = |of: fn(&Interval) -> Option<f64>| rows.iter().filter_map(|row| of(row)).reduce(|a, b| a + b);
     let requests = sum(ended).unwrap_or(0.0);
-    let percentiles = Percentiles::of(rows.iter().copied());
+    let percentiles = Percentiles::of(&rows);
     Step {
         requests,
         throughput_per_s: (seconds > 0.0).then(|| round(requests / seconds, 3)),
@@ -104,15 +104,15 @@ pub struct Percentiles {
 
 impl Percentiles {
     /// Merged where every interval with requests has its histogram.
-    pub fn of<'a>(rows: impl Iterator<Item = &'a Interval> + Clone) -> Self {
-        if let Some(hist) = merged(rows.clone()) {
+    pub fn of(rows: &[&Interval]) -> Self {
+        if let Some(hist) = merged(rows.iter().copied()) {
             let told = |q: f64, needed: u64| if hist.count() >= needed { hist.quantile_ms(q) } else { None };
             // A percentile needs a request on either side of it.
             let told = [told(0.5, 1), told(0.95, 20), told(0.99, 100)].map(|ms| ms.map(|ms| round(ms, 3)));
             return Self { told, merged: true };
         }
         let of_windows = |of: fn(&Interval) -> Option<f64>| {
-            let middle = median(rows.clone().filter_map(of));
+            let middle = median(rows.iter().filter_map(|row| of(row)));
             middle.is_finite().then(|| round(middle, 3))
         };
         Self { told: [of_windows(|row| row.p50_ms), of_windows(|row| row.p95_ms), of_windows(|row| row.p99_ms)], merged: false }
@@ -129,7 +129,7 @@ pub fn merged<'a>(rows: impl Iterator<Item = &'a Interval>) -> Option<Hist> {
             None => {}
         }
     }
-    (all.count() > 0).then_some(all)
+    Some(all)
 }
 
 #[cfg(test)]

@@ -89,9 +89,7 @@ pub fn of(values: &[f64], longest: usize) -> Result<Trend, Untold> {
 
 fn through(points: &[(f64, f64)], bins: usize, block: f64, minima: bool) -> Trend {
     let line = theil_sen(points).unwrap_or_default();
-    let (s, variance) = kendall(points);
-    let z = (s.abs() - 1.0).max(0.0) / variance.sqrt();
-    let p = if variance > 0.0 { two_sided(z) } else { 1.0 };
+    let p = chance(points).1;
     let later = &points[points.len() / 2..];
     let most = sen_interval(later, 1.645).1;
     let least = sen_interval(later, 1.645).0;
@@ -107,6 +105,19 @@ fn through(points: &[(f64, f64)], bins: usize, block: f64, minima: bool) -> Tren
         minima,
         goes_on,
     }
+}
+
+/// Which way the values of blocks go (its sign), and the chance of going it as clearly where there is no way.
+pub fn way(blocks: &[f64]) -> (f64, f64) {
+    let known = blocks.iter().enumerate().filter(|(_, value)| value.is_finite());
+    let points: Vec<(f64, f64)> = known.map(|(n, value)| (n as f64, *value)).collect();
+    if points.len() < FEWEST_BLOCKS { (0.0, 1.0) } else { chance(&points) }
+}
+
+fn chance(points: &[(f64, f64)]) -> (f64, f64) {
+    let (s, variance) = kendall(points);
+    let z = (s.abs() - 1.0).max(0.0) / variance.sqrt();
+    (sign(s), if variance > 0.0 { two_sided(z) } else { 1.0 })
 }
 
 /// Mann–Kendall's S and its variance: with ties, and wider by what correlation is left between neighbours.

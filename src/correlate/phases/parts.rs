@@ -81,7 +81,7 @@ pub fn parts(offered: &[f64], counted: bool, edges: Edges, step_s: f64) -> Vec<P
         }
         match parts.last_mut() {
             Some(before) if before.name == name && matches!(name, "climb" | "cool-down" | "descent" | "spike") => {
-                before.bins.1 = to
+                before.bins.1 = to;
             }
             Some(before) if before.bins.1 < from => {
                 before.bins.1 = from;
