@@ -27,8 +27,11 @@ pub fn render(verdict: &Verdict) -> String {
         let (value, low, high) = rounded(between);
         page.line("Knee", format!("{value} req/s  ({low} to {high})"), Some(knee.basis));
     }
+    super::held::growth(&mut page, verdict);
+    super::held::recovery(&mut page, verdict);
+    super::steps::table(&mut page, verdict);
     rest(&mut page, verdict);
-    for caveat in verdict.caveats.iter().filter(|caveat| caveat.code != "not_told") {
+    for caveat in verdict.caveats.iter().filter(|caveat| !caveat.code.ends_with("_not_told")) {
         page.line("Caveat", format!("{} ({}): {}", caveat.text, caveat.code, caveat.todo), None);
     }
     page.print()
@@ -232,7 +235,7 @@ pub fn number(value: f64) -> String {
 }
 
 /// 1204 as 1,204.
-fn thousands(value: f64) -> String {
+pub(super) fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut out = String::new();
     for (n, digit) in digits.chars().enumerate() {
@@ -244,19 +247,17 @@ fn thousands(value: f64) -> String {
     if value <= -0.5 { format!("-{out}") } else { out }
 }
 
+/// The lines of the report.
 #[derive(Default)]
-struct Page {
+pub(super) struct Page {
     lines: Vec<(String, String, Option<Basis>)>,
 }
 
 impl Page {
-    fn line(&mut self, label: &str, text: String, basis: Option<Basis>) {
+    pub(super) fn line(&mut self, label: &str, text: String, basis: Option<Basis>) {
         // A label of several lines stands only on the first.
-        let label = if self.lines.last().is_some_and(|last| last.0 == label || (last.0.is_empty() && label == "Felt at")) {
-            String::new()
-        } else {
-            label.to_owned()
-        };
+        let before = self.lines.iter().rfind(|line| !line.0.is_empty()).map_or("", |line| &*line.0);
+        let label = if before == label { String::new() } else { label.to_owned() };
         self.lines.push((label, text, basis));
     }
 
