@@ -52,6 +52,8 @@ pub fn judge(listed: &[Listed], run: &Run, verdict: &mut Verdict) -> Result<(), 
             Measure::Gauge { .. } => of_columns.next().ok_or_else(|| gate.error("was not judged"))?,
             Measure::Knee => knee(gate, verdict)?,
             Measure::First => first(gate, verdict),
+            Measure::Recovery => recovery(gate, verdict)?,
+            Measure::Growth(column) => growth(gate, column, run, verdict)?,
             _ => felt::judge(gate, run)?,
         };
         let at = judged.broke_ms.map(|at_ms| {
@@ -127,6 +129,51 @@ fn first(gate: &Gate, verdict: &Verdict) -> Judged {
         // Nothing moved: nothing that was not to move, and nothing that was.
         None => Judged::at_once(Value::Null, gate.test.holds_name("")),
     }
+}
+
+/// The slowest of all spikes; one after which something never came back passes nothing.
+fn recovery(gate: &Gate, verdict: &Verdict) -> Result<Judged, GateError> {
+    let spikes = verdict.recovery.as_deref().unwrap_or_default();
+    let Some(slowest) =
+        spikes.iter().max_by(|a, b| a.after_s.unwrap_or(f64::INFINITY).total_cmp(&b.after_s.unwrap_or(f64::INFINITY)))
+    else {
+        return Err(gate.error("the run has no spike to recover from").hint("name it with --phase spike=60s..75s"));
+    };
+    let passed = slowest.after_s.is_some_and(|after| gate.test.holds(after));
+    let start_ms = verdict.run.start_unix_ms as f64;
+    Ok(Judged {
+        broke_ms: (!passed).then_some(start_ms + slowest.spike_to_s * 1e3),
+        ..Judged::at_once(slowest.after_s.map_or(Value::from("not recovered"), Value::from), passed)
+    })
+}
+
+/// The worst of all plateaus, per minute; 0 where it was judged and did not grow.
+fn growth(gate: &Gate, column: &str, run: &Run, verdict: &Verdict) -> Result<Judged, GateError> {
+    if run.frame.gauge(column).is_none() {
+        let error = gate.error(format!("the ticks have no column {column}"));
+        let near = crate::text::closest(column, run.frame.gauges.iter().map(|gauge| &*gauge.name));
+        return Err(match near {
+            Some(near) => error.hint(format!("is it {near}?")),
+            None => error,
+        });
+    }
+    let plateaus = verdict.growth.as_ref().map(|growth| growth.plateaus.as_slice()).unwrap_or_default();
+    let told: Vec<_> = plateaus.iter().filter(|held| !held.too_slow.iter().any(|slow| slow == column)).collect();
+    if told.is_empty() {
+        return Err(gate
+            .error("no stretch of held load is long enough to tell growth")
+            .hint("hold the load for ten minutes or more"));
+    }
+    let grown =
+        told.iter().flat_map(|held| held.gauges.iter().map(move |grown| (held, grown))).filter(|(_, grown)| grown.gauge == column);
+    let worst = grown.max_by(|a, b| a.1.per_minute.value.abs().total_cmp(&b.1.per_minute.value.abs()));
+    let rate = worst.map_or(0.0, |(_, grown)| grown.per_minute.value);
+    let passed = gate.test.holds(rate);
+    let start_ms = verdict.run.start_unix_ms as f64;
+    Ok(Judged {
+        broke_ms: worst.filter(|_| !passed).map(|(held, _)| start_ms + held.from_s * 1e3),
+        ..Judged::at_once(rate.into(), passed)
+    })
 }
 
 impl Judged {

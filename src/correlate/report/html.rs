@@ -2,7 +2,9 @@
 //! charts over time share one axis.
 
 use super::chart::{self, Chart, Mark};
+use super::held;
 use super::junit::{self, escaped};
+use super::steps;
 use super::text::{self, number};
 use crate::correlate::align::Basis;
 use crate::correlate::plot::{Panel, Plot};
@@ -30,6 +32,8 @@ pub fn render(verdict: &Verdict, plot: &Plot) -> String {
     gates(&mut page, verdict);
     charts(&mut page, verdict, plot);
     knee(&mut page, verdict, plot);
+    steps(&mut page, verdict);
+    held_and_spikes(&mut page, verdict);
     caveats(&mut page, verdict);
     others(&mut page, verdict);
     scenario(&mut page, verdict);
@@ -101,7 +105,7 @@ fn tiles(page: &mut String, verdict: &Verdict) {
     page.push_str("<section class=\"tiles\">");
     match &verdict.first {
         Some(first) => tile(page, &first.gauge, &format!("first gauge · {}", basis(first.basis))),
-        None => tile(page, "none", "first gauge"),
+        None => tile(page, "none", "gauge that left its rest"),
     }
     match &verdict.knee {
         Some(knee) => {
@@ -109,6 +113,22 @@ fn tiles(page: &mut String, verdict: &Verdict) {
             tile(page, &format!("{value} req/s"), &format!("knee, {low} to {high} · {}", basis(knee.basis)));
         }
         None => tile(page, "none", "knee: goodput followed to the end, or it cannot be told"),
+    }
+    match verdict.growth.as_ref().map(|growth| growth.plateaus.iter().flat_map(|held| &held.gauges)).and_then(|mut all| all.next())
+    {
+        Some(grown) => tile(page, &grown.gauge, &format!("grows: {}", held::grew(grown))),
+        None if verdict.growth.is_some() => tile(page, "none", "growth on a plateau"),
+        None => tile(page, "not told", "growth: no stretch of held load is long enough"),
+    }
+    match verdict.recovery.as_deref().unwrap_or_default() {
+        [] => tile(page, "no spike", "recovery"),
+        spikes => match spikes.iter().find(|spike| !spike.recovered) {
+            Some(spike) => tile(page, "not recovered", &format!("in {} after the spike", clock(spike.observed_s))),
+            None => {
+                let slowest = spikes.iter().filter_map(|spike| spike.after_s).fold(0.0, f64::max);
+                tile(page, &clock(slowest), "recovery after the spike");
+            }
+        },
     }
     page.push_str("</section>\n");
 }
@@ -269,6 +289,36 @@ fn knee(page: &mut String, verdict: &Verdict, plot: &Plot) {
         Chart { x_unit: "req/s", unit: "ok, req/s", x: (0.0, 1.02 * top), dots: &plot.knee, marks, fitted, ..Chart::default() };
     page.push_str(&chart::both(&chart, 220.0, "goodput against the offered rate, with the knee"));
     page.push_str("<p class=\"note\">Across: offered, req/s.</p></section>\n");
+}
+
+fn steps(page: &mut String, verdict: &Verdict) {
+    let Some(steps) = verdict.steps.as_ref().filter(|steps| !steps.is_empty()) else { return };
+    page.push_str("<section><h2>Steps</h2><div class=\"wide-table\"><table>");
+    let delayed = steps.iter().any(|step| step.driver_delay_ms.is_some());
+    for (n, row) in std::iter::once(steps::head(delayed)).chain(steps.iter().map(|step| steps::cells(step, delayed))).enumerate() {
+        let tag = if n == 0 { "th" } else { "td" };
+        page.push_str("<tr>");
+        for cell in row {
+            let _ = write!(page, "<{tag}>{}</{tag}>", escaped(&cell));
+        }
+        page.push_str("</tr>");
+    }
+    page.push_str("</table></div></section>\n");
+}
+
+/// What the text report says of held load and of spikes, in the same words.
+fn held_and_spikes(page: &mut String, verdict: &Verdict) {
+    let mut lines = text::Page::default();
+    held::growth(&mut lines, verdict);
+    held::recovery(&mut lines, verdict);
+    if lines.is_empty() {
+        return;
+    }
+    page.push_str("<section><h2>Held load and spikes</h2><dl>");
+    for (name, text) in lines.lines() {
+        let _ = write!(page, "<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(text));
+    }
+    page.push_str("</dl></section>\n");
 }
 
 fn caveats(page: &mut String, verdict: &Verdict) {

@@ -261,6 +261,15 @@ impl Page {
         self.lines.push((label, text, basis));
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Labels and texts, in order.
+    pub(super) fn lines(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.lines.iter().map(|(label, text, _)| (&**label, &**text))
+    }
+
     fn print(&self) -> String {
         // One long line does not push the last column off everybody's screen.
         let lengths = self.lines.iter().filter(|line| line.2.is_some()).map(|line| line.1.chars().count());
