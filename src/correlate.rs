@@ -12,6 +12,7 @@ pub mod floors;
 pub mod gates;
 pub mod gather;
 pub mod growth;
+pub mod history;
 pub mod input;
 pub mod knee;
 pub mod movers;
@@ -80,13 +81,19 @@ pub fn run<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> u8 {
             }
         };
     }
-    let verdict = match session.verdict(&options, &listed) {
+    let mut verdict = match session.verdict(&options, &listed) {
         Ok(verdict) => verdict,
         Err(why) => {
             let _ = writeln!(err, "correlate: {why}");
             return exit::USAGE;
         }
     };
+    if let Some(path) = &options.history
+        && let Err(why) = session.record(path, &mut verdict)
+    {
+        let _ = writeln!(err, "correlate: {why}");
+        return exit::UNUSABLE_INPUT;
+    }
     if let Err(why) = write_files(&session, &options, &verdict) {
         let _ = writeln!(err, "correlate: {why}");
         return exit::USAGE;

@@ -6,6 +6,7 @@
 //! learns what the load explains, [`depart`] finds the departure that stays, and [`onset`] says when it began.
 //! [`trend`] is for what should stand still and grows.
 
+pub mod change;
 pub mod currency;
 pub mod depart;
 pub mod gate;

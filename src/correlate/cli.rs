@@ -49,6 +49,15 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub gates: Vec<PathBuf>,
 
+    /// Append the run to this file of runs and compare it with the earlier ones of its scenario: a knee that fell is exit
+    /// code 1
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
+
+    /// A label of the run beside those of the sampler, such as version=1.4.2, the version under test (repeat it)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
+    pub label: Vec<(String, String)>,
+
     /// Write the answer as a page that stands alone
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
@@ -132,6 +141,13 @@ impl Log {
             columns: self.driver_columns.clone(),
             allow_holes: self.driver_holes,
         }
+    }
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
+        _ => Err(format!("expected NAME=VALUE, found {text:?}")),
     }
 }
 

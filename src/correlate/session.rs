@@ -11,6 +11,7 @@ use super::floors::Floors;
 use super::gates;
 use super::gather::{self, Frame};
 use super::growth::{self, Runs};
+use super::history;
 use super::input::{self, Files};
 use super::knee;
 use super::movers::{self, Evidence, Outcome};
@@ -25,6 +26,7 @@ use crate::judge::gate::GateError;
 use crate::text::InputError;
 use crate::timeline::Timeline;
 use crate::waits::{self, Waits};
+use std::path::Path;
 
 /// Everything that was read of one run.
 pub struct Session {
@@ -67,6 +69,11 @@ impl Session {
         Ok(verdict)
     }
 
+    /// Compares the run with the earlier ones of this file and appends it.
+    pub fn record(&self, path: &Path, verdict: &mut Verdict) -> Result<(), InputError> {
+        history::record(path, &self.frame, verdict)
+    }
+
     fn answer(&self, options: &Options) -> Verdict {
         let mut run = Run {
             ticks: self.files.ticks.display().to_string(),
@@ -74,6 +81,7 @@ impl Session {
             driver: self.timeline.as_ref().map(|timeline| timeline.driver.driver.clone()),
             ..tell::run(&self.frame)
         };
+        run.labels.extend(options.label.iter().cloned());
         let mut caveats = self.caveats.clone();
         let (Some(load), Some(phases)) = (&self.load, &self.phases) else {
             caveats.push(caveats::no_load());
@@ -205,5 +213,6 @@ fn empty(run: Run, caveats: Vec<Caveat>) -> Verdict {
         steps: None,
         gates: Vec::new(),
         caveats,
+        history: None,
     }
 }

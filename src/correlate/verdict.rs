@@ -221,6 +221,34 @@ pub struct GateResult {
     pub coarse: bool,
 }
 
+/// A run against the earlier ones of its scenario.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct History {
+    /// The scenario's fingerprint.
+    pub scenario: String,
+    /// Earlier runs of it.
+    pub earlier: usize,
+    /// Runs of other scenarios in the file: never compared with.
+    pub other_scenarios: usize,
+    /// The knee; where nothing gave way, the highest load.
+    pub knee: Option<Comparison>,
+}
+
+/// A number against what was usual.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Of this run.
+    pub value: f64,
+    /// Of the earlier ones.
+    pub usual: f64,
+    /// Within which a run is as usual; `None` where too few runs tell that.
+    pub between: Option<[f64; 2]>,
+    /// `usual`, `fell` or `rose`.
+    pub change: &'static str,
+    /// By which share.
+    pub share: f64,
+}
+
 /// The answer in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -270,6 +298,9 @@ pub struct Verdict {
     pub gates: Vec<GateResult>,
     /// What the reader must know.
     pub caveats: Vec<Caveat>,
+    /// Against earlier runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
 }
 
 impl Verdict {

@@ -30,6 +30,7 @@ pub fn render(verdict: &Verdict) -> String {
     super::held::growth(&mut page, verdict);
     super::held::recovery(&mut page, verdict);
     super::steps::table(&mut page, verdict);
+    history(&mut page, verdict);
     rest(&mut page, verdict);
     for caveat in verdict.caveats.iter().filter(|caveat| !caveat.code.ends_with("_not_told")) {
         page.line("Caveat", format!("{} ({}): {}", caveat.text, caveat.code, caveat.todo), None);
@@ -160,6 +161,27 @@ pub fn felt(symptom: &Symptom) -> String {
         None => String::new(),
     };
     format!("{} req/s  {step}: {what}{after}", rounded(symptom.rate_per_s).0)
+}
+
+/// The run against the earlier ones of its scenario.
+fn history(page: &mut Page, verdict: &Verdict) {
+    let Some(history) = &verdict.history else { return };
+    let runs = |count: usize| format!("{count} earlier run{}", if count == 1 { "" } else { "s" });
+    let text = match &history.knee {
+        None => "the first run of its scenario".to_owned(),
+        Some(knee) => {
+            let usual = match knee.between {
+                Some([low, high]) => format!("{} to {} in {}", number(low), number(high), runs(history.earlier)),
+                None => format!("{} in {}, too few to tell what is usual", number(knee.usual), runs(history.earlier)),
+            };
+            let change = match knee.change {
+                "usual" => "as usual".to_owned(),
+                change => format!("{change} by {:.0} %", 100.0 * knee.share),
+            };
+            format!("knee {}: {change}  ({usual})", number(knee.value))
+        }
+    };
+    page.line("Against history", text, Some(Basis::Measured));
 }
 
 fn rest(page: &mut Page, verdict: &Verdict) {

@@ -224,6 +224,11 @@ impl Files {
         self.run(&[&["--driver", &log], more].concat())
     }
 
+    /// The folder alone, for those who know the names.
+    pub fn into_folder(self) -> tempfile::TempDir {
+        self.folder
+    }
+
     /// A path beside them.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
