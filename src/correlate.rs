@@ -7,6 +7,7 @@ pub mod blame;
 pub mod caveats;
 pub mod cli;
 pub mod clocks;
+pub mod compare;
 pub mod explain;
 pub mod floors;
 pub mod gates;
@@ -34,6 +35,10 @@ use std::path::Path;
 
 /// Runs the program with these arguments (the first is its name) and gives its exit code.
 pub fn run<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> u8 {
+    let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    if let Some(code) = subcommand(&args) {
+        return code;
+    }
     let options = match cli::Options::try_parse_from(args) {
         Ok(options) => options,
         Err(why) => {
@@ -101,6 +106,17 @@ pub fn run<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> u8 {
     let text = if options.json { report::json::render(&verdict) } else { report::text::render(&verdict) };
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     verdict.exit_code()
+}
+
+/// What the first word asks for, where it is no file.
+fn subcommand(args: &[OsString]) -> Option<u8> {
+    let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr().lock());
+    let rest = args.get(1..)?.iter().cloned();
+    match args.get(1)?.to_str()? {
+        "compare" => Some(compare::run(rest, &mut out, &mut err)),
+        "history" => Some(history::show::run(rest, &mut out, &mut err)),
+        _ => None,
+    }
 }
 
 /// The reports that go into files of their own.

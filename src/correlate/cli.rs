@@ -40,7 +40,7 @@ pub struct Options {
     #[arg(long, value_name = "GAUGE")]
     pub explain: Option<String>,
 
-    /// What must hold of the run, such as 'p95(checkout) < 800ms over 60s', 'app.pool_used / capacity <= 0.75 for 15s' or
+    /// What must hold of the run, such as 'p95(checkout) < 800ms over 60s', 'host.load / capacity <= 0.75 for 15s' or
     /// 'knee >= 3000/s' (repeat it); one that broke is exit code 1
     #[arg(long, value_name = "GATE")]
     pub gate: Vec<Gate>,
@@ -66,7 +66,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
 
-    /// Write the gates as a JUnit report, each a test case
+    /// Write the gates as a report of tests (`JUnit`), each a case
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
@@ -176,10 +176,15 @@ fn unix_ms(text: &str) -> Result<i64, String> {
     Ok(if value < 1e11 { value * 1e3 } else { value } as i64)
 }
 
+const SUBCOMMANDS: &str = "\
+Also:
+  correlate compare A B          two runs side by side
+  correlate history runs.tsv     the series of runs that --history wrote, and where it changed";
+
 const EXIT_CODES: &str = "\
 Exit codes: 0 answered · 1 a gate failed · 2 wrong usage · 3 an input file is unusable · 4 inconclusive, or too little data";
 
 fn after_help() -> String {
     let formats: Vec<String> = driver::formats().map(|(name, _, about)| format!("  {name:<20} {about}")).collect();
-    format!("Formats of drivers' logs:\n{}\n\n{EXIT_CODES}", formats.join("\n"))
+    format!("{SUBCOMMANDS}\n\nFormats of drivers' logs:\n{}\n\n{EXIT_CODES}", formats.join("\n"))
 }

@@ -11,6 +11,7 @@
 //! unknown. Several processes may append at once; a line that was cut is passed over.
 
 mod line;
+pub mod show;
 
 pub use line::Line;
 

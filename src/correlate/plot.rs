@@ -11,7 +11,7 @@ use super::verdict::{Mover, Symptom, Verdict};
 use crate::timeline::{ALL, Timeline};
 use crate::waits::Waits;
 use collectors::api::{Class, Worse};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most points of one line.
 pub const MOST_POINTS: usize = 400;
@@ -185,7 +185,7 @@ fn of_steps(frame: &Frame, timeline: &Timeline, symptoms: &[Symptom]) -> Vec<Pan
 /// Waiters at a time by object, those with the most apart and the others together.
 fn of_waits(frame: &Frame, waits: &Waits) -> Vec<Line> {
     // The reads of a bin are averaged: a bin with five reads of three waiters had three waiters.
-    let mut reads: BTreeMap<usize, BTreeMap<i64, ()>> = BTreeMap::new();
+    let mut reads: BTreeMap<usize, BTreeSet<i64>> = BTreeMap::new();
     let mut objects: BTreeMap<String, BTreeMap<usize, f64>> = BTreeMap::new();
     for row in &waits.rows {
         let bin = ((row.unix_ms as f64 - frame.start_ms) / (frame.step_s * 1e3)).round();
@@ -195,7 +195,7 @@ fn of_waits(frame: &Frame, waits: &Waits) -> Vec<Line> {
         let place: Vec<&str> = [row.object.as_deref(), row.index.as_deref(), row.row.as_deref()].into_iter().flatten().collect();
         let place = if place.is_empty() { format!("{} lock", row.kind) } else { place.join(" ") };
         *objects.entry(place).or_default().entry(bin as usize).or_default() += row.count as f64;
-        reads.entry(bin as usize).or_default().insert(row.unix_ms, ());
+        reads.entry(bin as usize).or_default().insert(row.unix_ms);
     }
     let mut all: Vec<(String, BTreeMap<usize, f64>)> = objects.into_iter().collect();
     all.sort_by(|a, b| b.1.values().sum::<f64>().total_cmp(&a.1.values().sum()));

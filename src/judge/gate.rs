@@ -178,7 +178,7 @@ pub fn fits(pattern: &str, name: &str) -> bool {
 
 /// A gate that cannot be understood: what was expected and what stands there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the gate {gate:?}: {what}{}", said(.hint))]
+#[error("the gate {gate:?}: {what}{}", said(.hint.as_deref()))]
 pub struct GateError {
     /// As it was written.
     pub gate: String,
@@ -188,8 +188,8 @@ pub struct GateError {
     pub hint: Option<String>,
 }
 
-fn said(text: &Option<String>) -> String {
-    text.as_ref().map_or(String::new(), |text| format!("\nhint: {text}"))
+fn said(text: Option<&str>) -> String {
+    text.map_or(String::new(), |text| format!("\nhint: {text}"))
 }
 
 impl Gate {

@@ -263,8 +263,8 @@ fn nice(low: f64, high: f64, about: f64) -> Vec<f64> {
     }
     let power = 10_f64.powf(raw.log10().floor());
     let step = power * [1.0, 2.0, 5.0, 10.0].into_iter().find(|step| step * power >= raw).unwrap_or(10.0);
-    let first = (low / step).ceil() as i64;
-    (first..).map(|n| n as f64 * step).take_while(|value| *value <= high).collect()
+    let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
+    (first..=last).map(|n| n as f64 * step).collect()
 }
 
 /// 0 and the powers of ten from about a unit on.

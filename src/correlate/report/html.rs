@@ -122,13 +122,13 @@ fn tiles(page: &mut String, verdict: &Verdict) {
     }
     match verdict.recovery.as_deref().unwrap_or_default() {
         [] => tile(page, "no spike", "recovery"),
-        spikes => match spikes.iter().find(|spike| !spike.recovered) {
-            Some(spike) => tile(page, "not recovered", &format!("in {} after the spike", clock(spike.observed_s))),
-            None => {
-                let slowest = spikes.iter().filter_map(|spike| spike.after_s).fold(0.0, f64::max);
-                tile(page, &clock(slowest), "recovery after the spike");
+        spikes => {
+            let slowest = spikes.iter().filter_map(|spike| spike.after_s).fold(0.0, f64::max);
+            match spikes.iter().find(|spike| !spike.recovered) {
+                Some(spike) => tile(page, "not recovered", &format!("in {} after the spike", clock(spike.observed_s))),
+                None => tile(page, &clock(slowest), "recovery after the spike"),
             }
-        },
+        }
     }
     page.push_str("</section>\n");
 }
@@ -370,5 +370,5 @@ fn scenario(page: &mut String, verdict: &Verdict) {
     for (name, value) in &run.labels {
         fact(name, value.clone());
     }
-    let _ = write!(page, "</dl><p class=\"note\">whatgives {}</p></section>\n", verdict.whatgives);
+    let _ = writeln!(page, "</dl><p class=\"note\">whatgives {}</p></section>", verdict.whatgives);
 }

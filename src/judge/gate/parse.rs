@@ -192,29 +192,37 @@ fn limit(words: &mut Words, measure: &Measure) -> Result<f64, String> {
     let (digits, unit) = word.split_at(end);
     let per = if words.eat("/") { words.word() } else { "" };
     let number: f64 = digits.replace('_', "").parse().map_err(|_| format!("expected a number, found {word:?}"))?;
-    let wrong = |wanted: &str| {
-        Err(format!("expected {wanted}, found {word:?}{}", if per.is_empty() { String::new() } else { format!("/{per}") }))
-    };
-    match (measure, unit, per) {
-        (Measure::Latency { .. }, "ms", "") => Ok(number),
-        (Measure::Latency { .. }, "s", "") => Ok(number * 1e3),
-        (Measure::Latency { .. }, ..) => wrong("a time such as 800ms"),
-        (Measure::Recovery, "s", "") => Ok(number),
-        (Measure::Recovery, "ms", "") => Ok(number / 1e3),
-        (Measure::Recovery, "m" | "min", "") => Ok(number * 60.0),
-        (Measure::Recovery, ..) => wrong("a time such as 30s"),
-        (Measure::Goodput(_) | Measure::Completed(_) | Measure::Offered | Measure::Knee, "", "" | "s") => Ok(number),
-        (Measure::Goodput(_) | Measure::Completed(_) | Measure::Offered | Measure::Knee, ..) => wrong("a rate such as 3000/s"),
-        (Measure::Growth(_), unit, "" | "min") => scaled(number, unit).map_or_else(|| wrong("a growth such as 5MiB/min"), Ok),
-        (Measure::Growth(_), unit, "h") => scaled(number / 60.0, unit).map_or_else(|| wrong("a growth such as 5MiB/h"), Ok),
-        (Measure::Growth(_), ..) => wrong("a growth such as 5MiB/min"),
-        (_, "%", "") => Ok(number / 100.0),
-        (Measure::Gauge { .. }, unit, "" | "s") => {
-            scaled(number, unit).map_or_else(|| wrong("a number, a share such as 75% or a size such as 512MiB"), Ok)
+    let bare = per.is_empty();
+    let share = (unit == "%" && bare).then_some(number / 100.0);
+    let (value, wanted) = match measure {
+        Measure::Latency { .. } => (time_ms(number, unit).filter(|_| bare), "a time such as 800ms"),
+        Measure::Recovery => (time_ms(number, unit).filter(|_| bare).map(|ms| ms / 1e3), "a time such as 30s"),
+        Measure::Goodput(_) | Measure::Completed(_) | Measure::Offered | Measure::Knee => {
+            ((unit.is_empty() && matches!(per, "" | "s")).then_some(number), "a rate such as 3000/s")
         }
-        (_, "", "") => Ok(number),
-        _ => wrong("a number or a share such as 1%"),
-    }
+        Measure::Growth(_) => {
+            let minutes = if per == "h" { 60.0 } else { 1.0 };
+            let known = matches!(per, "" | "min" | "h");
+            (scaled(number / minutes, unit).filter(|_| known), "a growth such as 5MiB/min or 300MiB/h")
+        }
+        Measure::Gauge { .. } => {
+            let size = scaled(number, unit).filter(|_| matches!(per, "" | "s"));
+            (share.or(size), "a number, a share such as 75% or a size such as 512MiB")
+        }
+        _ => (share.or((unit.is_empty() && bare).then_some(number)), "a number or a share such as 1%"),
+    };
+    let found = if bare { word.to_owned() } else { format!("{word}/{per}") };
+    value.ok_or_else(|| format!("expected {wanted}, found {found:?}"))
+}
+
+fn time_ms(number: f64, unit: &str) -> Option<f64> {
+    let scale = match unit {
+        "ms" => 1.0,
+        "s" => 1e3,
+        "m" | "min" => 60e3,
+        _ => return None,
+    };
+    Some(number * scale)
 }
 
 /// Sizes.
