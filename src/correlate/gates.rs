@@ -5,7 +5,6 @@
 //! a pass.
 
 mod columns;
-mod felt;
 mod list;
 
 pub use list::{Listed, read};
@@ -14,6 +13,7 @@ use super::gather::Frame;
 use super::phases::Phases;
 use super::tell::{self, round};
 use super::verdict::{Answer, Caveat, GateResult, Verdict};
+use crate::gates::felt;
 use crate::judge::gate::{Gate, GateError, Measure};
 use crate::timeline::Timeline;
 use serde_json::Value;
@@ -54,7 +54,7 @@ pub fn judge(listed: &[Listed], run: &Run, verdict: &mut Verdict) -> Result<(), 
             Measure::First => first(gate, verdict),
             Measure::Recovery => recovery(gate, verdict)?,
             Measure::Growth(column) => growth(gate, column, run, verdict)?,
-            _ => felt::judge(gate, run)?,
+            _ => felt(gate, run)?,
         };
         let at = judged.broke_ms.map(|at_ms| {
             let bin = ((at_ms - run.frame.start_ms) / (run.frame.step_s * 1e3)).round().max(0.0) as usize;
@@ -108,6 +108,19 @@ fn windows(gate: &Gate, run: &Run) -> Result<Vec<(f64, f64)>, GateError> {
         return Err(gate.error(format!("the run has no phase {name:?}; it has {}", names.join(", "))));
     }
     Ok(found)
+}
+
+fn felt(gate: &Gate, run: &Run) -> Result<Judged, GateError> {
+    let Some(timeline) = run.timeline else {
+        return Err(gate.error("there is no driver's log to judge it on").hint("give it with --driver FILE"));
+    };
+    let felt = felt::judge(gate, timeline, &windows(gate, run)?)?;
+    Ok(Judged {
+        broke_ms: felt.since_ms,
+        lasted_s: felt.lasted_s,
+        coarse: felt.coarse,
+        ..Judged::at_once(round(felt.worst, 4).into(), felt.passed)
+    })
 }
 
 fn knee(gate: &Gate, verdict: &Verdict) -> Result<Judged, GateError> {

@@ -13,6 +13,7 @@ mod sampler {
     mod driver;
     mod faults;
     mod schedule;
+    mod stop;
 }
 mod driver;
 mod correlate {

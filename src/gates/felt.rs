@@ -5,9 +5,6 @@
 //! they cannot be added: then the worst interval stands for the window, which can break a gate too early but never passes one
 //! that broke, and the result says that it is coarse.
 
-use super::{Judged, Run, windows};
-use crate::correlate::align::{ended, steps};
-use crate::correlate::tell::round;
 use crate::hist::Hist;
 use crate::judge::gate::held::Held;
 use crate::judge::gate::{Gate, GateError, Measure};
@@ -15,16 +12,28 @@ use crate::timeline::{ALL, Interval, Offered, Timeline};
 use std::collections::VecDeque;
 
 /// What became of a gate on requests.
-pub fn judge(gate: &Gate, run: &Run) -> Result<Judged, GateError> {
-    let timeline =
-        run.timeline.ok_or_else(|| gate.error("there is no driver's log to judge it on").hint("give it with --driver FILE"))?;
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Felt {
+    /// The worst value.
+    pub worst: f64,
+    /// Whether it held.
+    pub passed: bool,
+    /// Since when it was broken, Unix milliseconds; `None` for a value of the whole run, which breaks at no moment of it.
+    pub since_ms: Option<f64>,
+    /// How long it was broken at the longest.
+    pub lasted_s: Option<f64>,
+    /// Whether the worst interval had to stand for a window.
+    pub coarse: bool,
+}
+
+/// Judges a gate on the parts of a log whose middle is in one of these stretches, Unix milliseconds.
+pub fn judge(gate: &Gate, timeline: &Timeline, stretches: &[(f64, f64)]) -> Result<Felt, GateError> {
     known(gate, timeline)?;
-    let phases = windows(gate, run)?;
     let (mut held, mut coarse) = (Held::new(gate), false);
-    for phase in &phases {
+    for stretch in stretches {
         let inside = |interval: &&Interval| {
             let middle = interval.unix_ms as f64 + interval.dur_ms / 2.0;
-            (phase.0..phase.1).contains(&middle)
+            (stretch.0..stretch.1).contains(&middle)
         };
         let rows: Vec<&Interval> = timeline.intervals.iter().filter(inside).collect();
         let Some(over_s) = gate.over_s else {
@@ -43,20 +52,18 @@ pub fn judge(gate: &Gate, run: &Run) -> Result<Judged, GateError> {
         return Err(gate.error("the log has nothing to judge it on: a gate on nothing cannot pass"));
     }
     let first = held.first();
-    Ok(Judged {
-        value: round(held.worst(), 4).into(),
+    Ok(Felt {
+        worst: held.worst(),
         passed: first.is_none(),
-        // A value of the whole run broke at no moment of it.
-        broke_ms: first.filter(|_| gate.over_s.is_some()).map(|broken| broken.since_s * 1e3),
+        since_ms: first.filter(|_| gate.over_s.is_some()).map(|broken| broken.since_s * 1e3),
         lasted_s: held.longest_s().filter(|_| gate.over_s.is_some()),
         coarse,
-        caveat: None,
     })
 }
 
 /// The log must have what the gate is about.
 fn known(gate: &Gate, timeline: &Timeline) -> Result<(), GateError> {
-    let names = steps(timeline);
+    let names = timeline.steps();
     let needed: Vec<&String> = match &gate.measure {
         Measure::Latency { step: Some(step), .. }
         | Measure::Failed(Some(step))
@@ -145,7 +152,7 @@ impl Sums {
                 sums.to_ms = sums.to_ms.max(row.unix_ms as f64 + row.dur_ms);
             }
             if several.contains(&row.step) {
-                sums.of_steps += ended(row).unwrap_or(0.0);
+                sums.of_steps += row.ended().unwrap_or(0.0);
             }
             if row.step == one.unwrap_or(ALL) {
                 sums.add(row, gate);
@@ -155,12 +162,12 @@ impl Sums {
     }
 
     fn add(&mut self, row: &Interval, gate: &Gate) {
-        self.ended += ended(row).unwrap_or(0.0);
+        self.ended += row.ended().unwrap_or(0.0);
         self.ok += row.ok.or(row.started).unwrap_or(0.0);
         self.failed += row.failed.unwrap_or(0.0);
         self.refused += row.refused.unwrap_or(0.0);
         self.dropped += row.dropped.unwrap_or(0.0);
-        self.started += row.started.or_else(|| ended(row)).unwrap_or(0.0);
+        self.started += row.started.or_else(|| row.ended()).unwrap_or(0.0);
         self.offered += row.offered.unwrap_or(0.0);
         if let Some(hist) = &row.hist {
             self.hist.merge(hist);
