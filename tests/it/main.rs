@@ -20,11 +20,13 @@ mod correlate {
     mod answers;
     mod caveats;
     mod gates;
+    mod held;
     mod history;
     mod report;
 }
 
 mod support {
+    pub mod held;
     pub mod made;
     pub mod memcached;
     pub mod postgres;
