@@ -42,6 +42,8 @@ pub struct Health {
     pub backwards: u64,
     /// Ticks that were skipped.
     pub missed: u64,
+    /// The median of the lateness.
+    pub late_p50_ms: f64,
     /// The 99th percentile of the lateness.
     pub late_p99_ms: f64,
     /// Column and bin of every reset.
@@ -167,7 +169,7 @@ pub fn gather(path: &Path) -> Result<Frame, InputError> {
         }
     }
     grid.close();
-    health.late_p99_ms = quantile(late, 0.99);
+    (health.late_p50_ms, health.late_p99_ms) = (quantile(late.iter().copied(), 0.5), quantile(late, 0.99));
 
     let span_s = grid.len() as f64 * grid.width_ms() / 1e3;
     let aimed_ms = (span_s / BINS_AIMED_AT).min(STEP_S) * 1e3;

@@ -15,7 +15,7 @@ use super::movers::{self, Evidence, Outcome};
 use super::phases::Phases;
 use super::symptoms;
 use super::tell;
-use super::verdict::{Answer, Aside, Caveat, Run, Verdict};
+use super::verdict::{Answer, Aside, Caveat, Clock, Run, Verdict};
 use crate::text::InputError;
 use crate::timeline::Timeline;
 use crate::waits::{self, Waits};
@@ -26,6 +26,7 @@ pub struct Session {
     frame: Frame,
     waits: Option<Waits>,
     timeline: Option<Timeline>,
+    clock: Option<Clock>,
     load: Option<Load>,
     phases: Option<Phases>,
     caveats: Vec<Caveat>,
@@ -40,11 +41,12 @@ impl Session {
         let started = frame.children.iter().find_map(|child| child.start_unix_ms);
         let timeline = input::driver(&options.driver, &options.log.options(started))?;
         let mut caveats = caveats::of_sampling(&frame);
-        let timeline = timeline.and_then(|timeline| same_clock(&frame, timeline, &mut caveats));
+        let mut clock = None;
+        let timeline = timeline.and_then(|timeline| same_clock(&frame, timeline, &mut clock, &mut caveats));
         let measured = timeline.as_ref().and_then(|timeline| Load::from_driver(&frame, timeline));
         let load = measured.or_else(|| Load::inferred(&frame));
         let phases = load.as_ref().and_then(|load| Phases::of(&frame, load));
-        Ok(Self { files, frame, waits, timeline, load, phases, caveats })
+        Ok(Self { files, frame, waits, timeline, clock, load, phases, caveats })
     }
 
     /// What gave way first.
@@ -53,6 +55,7 @@ impl Session {
             ticks: self.files.ticks.display().to_string(),
             waits: self.files.waits.as_ref().map(|path| path.display().to_string()),
             driver: self.timeline.as_ref().map(|timeline| timeline.driver.driver.clone()),
+            clock: self.clock.take(),
             ..tell::run(&self.frame)
         };
         let mut caveats = std::mem::take(&mut self.caveats);
@@ -122,19 +125,14 @@ impl Session {
 }
 
 /// The driver's log on the sampler's clock; `None` where it is of another time.
-fn same_clock(frame: &Frame, timeline: Timeline, caveats: &mut Vec<Caveat>) -> Option<Timeline> {
-    let off = clocks::apart(frame, &timeline).or_else(|| clocks::before_its_start(frame, &timeline));
-    let timeline = match off {
-        Some(seconds) => {
-            caveats.push(caveats::clocks_apart(seconds));
-            clocks::shift(&timeline, seconds)
-        }
-        None => timeline,
-    };
+fn same_clock(frame: &Frame, timeline: Timeline, clock: &mut Option<Clock>, caveats: &mut Vec<Caveat>) -> Option<Timeline> {
+    let (timeline, found, caveat) = clocks::mend(frame, timeline);
+    caveats.extend(caveat);
     if Load::from_driver(frame, &timeline).is_none() {
         caveats.push(caveats::log_of_another_time(frame, &timeline));
         return None;
     }
+    *clock = found;
     Some(timeline)
 }
 

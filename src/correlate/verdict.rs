@@ -154,6 +154,21 @@ pub struct Used {
     pub share: f64,
 }
 
+/// How far two clocks are apart, by what both counted of the same requests.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Clock {
+    /// What is to be added to the other clock to get the sampler's.
+    pub offset_ms: f64,
+    /// The lower end.
+    pub low_ms: f64,
+    /// The upper end.
+    pub high_ms: f64,
+    /// What was added.
+    pub moved_ms: f64,
+    /// The gauge that tells it.
+    pub by: String,
+}
+
 /// The run and how it was judged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Run {
@@ -163,6 +178,8 @@ pub struct Run {
     pub waits: Option<String>,
     /// The driver, as its log calls it.
     pub driver: Option<String>,
+    /// The driver's clock against the sampler's, where what both counted tells it.
+    pub clock: Option<Clock>,
     /// The run's start.
     pub start_unix_ms: i64,
     /// How long it was.

@@ -18,6 +18,7 @@ mod driver;
 mod correlate {
     mod answers;
     mod caveats;
+    mod clocks;
 }
 
 mod support {

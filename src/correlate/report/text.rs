@@ -2,7 +2,7 @@
 //! interval has.
 
 use super::super::align::Basis;
-use super::super::verdict::{Answer, Between, Mover, Onset, Symptom, Verdict};
+use super::super::verdict::{Answer, Between, Clock, Mover, Onset, Symptom, Verdict};
 use std::collections::BTreeSet;
 
 /// The report, with an empty line before and after it.
@@ -26,6 +26,9 @@ pub fn render(verdict: &Verdict) -> String {
         page.line("Knee", format!("{value} req/s  ({low} to {high})"), Some(knee.basis));
     }
     rest(&mut page, verdict);
+    if let Some(clock) = &verdict.run.clock {
+        page.line("Clocks", clocks(clock), Some(Basis::Measured));
+    }
     for caveat in verdict.caveats.iter().filter(|caveat| caveat.code != "not_told") {
         page.line("Caveat", format!("{} ({}): {}", caveat.text, caveat.code, caveat.todo), None);
     }
@@ -128,6 +131,20 @@ fn felt(symptom: &Symptom) -> String {
         None => String::new(),
     };
     format!("{} req/s  {step}: {what}{after}", rounded(symptom.rate_per_s).0)
+}
+
+/// How far the driver's clock is off.
+fn clocks(clock: &Clock) -> String {
+    let within = (clock.high_ms - clock.low_ms) / 2e3;
+    let digits = usize::from(within < 1.0) + usize::from(within < 0.1);
+    let told = |seconds: f64| format!("{seconds:.digits$}");
+    let moved = if clock.moved_ms == 0.0 { "" } else { "; its log was moved by that" };
+    let offset = clock.offset_ms / 1e3;
+    if clock.low_ms <= 0.0 && clock.high_ms >= 0.0 {
+        return format!("driver and sampler agree, to {} s, by {}{moved}", told(clock.high_ms.max(-clock.low_ms) / 1e3), clock.by);
+    }
+    let way = if offset > 0.0 { "behind" } else { "ahead of" };
+    format!("the driver's is {} s {way} the sampler's (± {} s), by {}{moved}", told(offset.abs()), told(within), clock.by)
 }
 
 fn rest(page: &mut Page, verdict: &Verdict) {
