@@ -9,7 +9,7 @@
 //! counts the work at its begin and one at its end with a wide spread between, leave no hump: then nothing is said. A load
 //! that repeats itself exactly has several; the two highest must differ clearly.
 
-use super::robust::{mean, median, smooth};
+use super::robust::{median, smooth, spread};
 
 /// What is slower than so many seconds is taken away.
 const SLOW_S: f64 = 15.0;
@@ -62,11 +62,18 @@ pub struct Lag {
 /// The lag of `told` behind `seen`, within `reach_s` of `around_s`; `None` where the two do not tell.
 pub fn lag(seen: &Even, told: &[Amount], around_s: f64, reach_s: f64) -> Option<Lag> {
     let longest = told.iter().map(|amount| amount.dur_s).fold(0.0, f64::max);
-    let coarse = seen.step_s.max(median(told.iter().map(|amount| amount.dur_s)));
+    let usual = median(told.iter().map(|amount| amount.dur_s));
+    let coarse = seen.step_s.max(usual);
     if !coarse.is_finite() || longest > 4.0 * coarse.max(1.0) {
         return None;
     }
-    let pair = Pair { seen: fresh(seen, &seen.rates, coarse), told: Moved { seen, told, coarse }, coarse };
+    let left = fresh(seen, &seen.rates, coarse);
+    let within = held(&left);
+    let left = left.into_iter().map(|x| x.clamp(-within, within)).collect();
+    // On its own intervals: once, and not at every lag.
+    let even = Even { from_s: 0.0, step_s: usual, rates: told.iter().map(|amount| amount.rate).collect() };
+    let within = held(&fresh(&even, &even.rates, coarse));
+    let pair = Pair { seen: left, told: Moved { seen, told, coarse, held: within }, coarse };
     // A lag every half a bin finds the hump.
     let half = coarse / 2.0;
     let steps = (reach_s / half).ceil() as i64;
@@ -128,7 +135,13 @@ fn total(sums: &[f64]) -> f64 {
     sums.iter().sum()
 }
 
-/// What is left of a series without what is slow, in units of its counting noise, held within [`HELD`].
+/// Within what residuals are held; 0 where they are rounding only.
+fn held(left: &[f64]) -> f64 {
+    let usual = spread(left.iter().copied(), 0.0);
+    if usual > LEAST { HELD * usual } else { 0.0 }
+}
+
+/// What is left of a series without what is slow, in units of its counting noise.
 fn fresh(seen: &Even, rates: &[f64], coarse: f64) -> Vec<f64> {
     let span_s = rates.len() as f64 * seen.step_s;
     let half = ((SLOW_S.min(span_s / 6.0).max(8.0 * coarse) / seen.step_s / 2.0).round() as usize).max(2);
@@ -137,11 +150,7 @@ fn fresh(seen: &Even, rates: &[f64], coarse: f64) -> Vec<f64> {
     let whole =
         |bin: usize| bin >= half && bin + half < rates.len() && rates[bin - half].is_finite() && rates[bin + half].is_finite();
     let left = |bin: usize| if whole(bin) { (rates[bin] - slow[bin]) / (slow[bin].max(0.0) + 1.0).sqrt() } else { f64::NAN };
-    let left: Vec<f64> = (0..rates.len()).map(left).collect();
-    // The mean deviation, in standard deviations of a normal one.
-    let usual = 1.2533 * mean(left.iter().map(|x| x.abs()));
-    let held = if usual > LEAST { HELD * usual } else { 0.0 };
-    left.into_iter().map(|x| x.clamp(-held, held)).collect()
+    (0..rates.len()).map(left).collect()
 }
 
 /// The second series, to be laid on the bins of the first at any lag.
@@ -149,6 +158,7 @@ struct Moved<'a> {
     seen: &'a Even,
     told: &'a [Amount],
     coarse: f64,
+    held: f64,
 }
 
 impl Moved<'_> {
@@ -171,7 +181,7 @@ impl Moved<'_> {
         }
         let rates: Vec<f64> =
             sums.iter().zip(&covered).map(|(sum, covered)| if *covered > 0.9 * step { sum / covered } else { f64::NAN }).collect();
-        fresh(self.seen, &rates, self.coarse)
+        fresh(self.seen, &rates, self.coarse).into_iter().map(|x| x.clamp(-self.held, self.held)).collect()
     }
 }
 
