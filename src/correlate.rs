@@ -11,6 +11,7 @@ pub mod explain;
 pub mod floors;
 pub mod gather;
 pub mod input;
+pub mod join;
 pub mod knee;
 pub mod movers;
 pub mod phases;

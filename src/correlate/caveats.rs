@@ -10,7 +10,7 @@ mod sampling;
 
 pub use answer::of_answer;
 pub use load::{clocks_apart, log_of_another_time, no_load, of_load};
-pub use sampling::{of_sampling, several_silent, waits_as_pairs};
+pub use sampling::{clocks_of_files_apart, clocks_of_files_unknown, of_sampling, several_silent, waits_as_pairs};
 
 use super::verdict::Caveat;
 use crate::ticks::Target;

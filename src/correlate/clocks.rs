@@ -42,7 +42,7 @@ pub fn mend(frame: &Frame, timeline: Timeline) -> (Timeline, Option<Clock>, Opti
     let fine = near(frame, &timeline);
     let mut moved = coarse.unwrap_or(0.0);
     if let Some((lag, _)) = &fine
-        && (coarse.is_some() || (lag.seconds.abs() >= MENDED_S && lag.seconds.abs() > 2.0 * lag.within_s))
+        && (coarse.is_some() || is_apart(lag))
     {
         timeline = shift(&timeline, lag.seconds);
         moved += lag.seconds;
@@ -52,9 +52,26 @@ pub fn mend(frame: &Frame, timeline: Timeline) -> (Timeline, Option<Clock>, Opti
         (None, Some(coarse)) => (coarse, LEAST_S, align::outermost(frame).map_or_else(String::new, |gauge| gauge.name.clone())),
         (None, None) => return (timeline, None, None),
     };
-    let ms = |seconds: f64| round(1e3 * seconds, 0);
-    let clock = Clock { offset_ms: ms(offset), low_ms: ms(offset - within), high_ms: ms(offset + within), moved_ms: ms(moved), by };
+    let clock = told(offset, within, moved, by);
     (timeline, Some(clock), (moved != 0.0).then(|| caveats::clocks_apart(moved, within)))
+}
+
+/// Whether a lag is one of clocks, and large enough to be mended.
+pub fn is_apart(lag: &Lag) -> bool {
+    lag.seconds.abs() >= MENDED_S && lag.seconds.abs() > 2.0 * lag.within_s
+}
+
+/// Two clocks in the verdict's terms.
+pub fn told(offset_s: f64, within_s: f64, moved_s: f64, by: String) -> Clock {
+    let ms = |seconds: f64| round(1e3 * seconds, 0);
+    let (low_ms, high_ms) = (ms(offset_s - within_s), ms(offset_s + within_s));
+    Clock { offset_ms: ms(offset_s), low_ms, high_ms, moved_ms: ms(moved_s), by }
+}
+
+/// Within how many seconds a lag is looked for: a long run is compared at fewer lags.
+pub fn reach_s(frame: &Frame, usual_s: f64) -> f64 {
+    let usual = usual_s.max(frame.step_s);
+    (PRODUCTS / frame.bins as f64 * usual).clamp(LEAST_S.max(4.0 * usual), MOST_S)
 }
 
 /// What is left between the two clocks once they are near each other, and the gauge that tells it.
@@ -68,9 +85,7 @@ fn near(frame: &Frame, timeline: &Timeline) -> Option<(Lag, String)> {
         timeline.all().filter_map(amount).collect()
     };
     let told = counts.map(|count| amounts(&count));
-    // A long run is compared at fewer lags.
-    let usual = quantile(timeline.all().map(|interval| interval.dur_ms / 1e3), 0.5).max(frame.step_s);
-    let reach = (PRODUCTS / frame.bins as f64 * usual).clamp(LEAST_S.max(4.0 * usual), MOST_S);
+    let reach = reach_s(frame, quantile(timeline.all().map(|interval| interval.dur_ms / 1e3), 0.5));
     let best = align::throughputs(frame)
         .take(COMPARED)
         .flat_map(|gauge| told.iter().filter_map(move |told| Some((lag::lag(&seen(frame, gauge), told, 0.0, reach)?, gauge))))

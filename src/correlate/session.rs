@@ -8,21 +8,24 @@ use super::cli::Options;
 use super::clocks;
 use super::explain;
 use super::floors::Floors;
-use super::gather::{self, Frame};
+use super::gather::Frame;
 use super::input::{self, Files};
+use super::join::{self, Joined};
 use super::knee;
 use super::movers::{self, Evidence, Outcome};
 use super::phases::Phases;
 use super::symptoms;
 use super::tell;
-use super::verdict::{Answer, Aside, Caveat, Clock, Run, Verdict};
+use super::verdict::{Answer, Aside, Caveat, Clock, FilePart, Run, Verdict};
 use crate::text::InputError;
 use crate::timeline::Timeline;
-use crate::waits::{self, Waits};
+use crate::waits::Waits;
+use std::path::PathBuf;
 
 /// Everything that was read of one run.
 pub struct Session {
-    files: Files,
+    files: Vec<Files>,
+    parts: Vec<FilePart>,
     frame: Frame,
     waits: Option<Waits>,
     timeline: Option<Timeline>,
@@ -36,24 +39,25 @@ impl Session {
     /// Reads the files and lays the driver's log on the ticks.
     pub fn read(options: &Options) -> Result<Self, InputError> {
         let files = input::files(&options.files)?;
-        let frame = gather::gather(&files.ticks)?;
-        let waits = files.waits.as_deref().map(waits::read).transpose()?;
+        let Joined { frame, waits, parts, caveats: of_files } = join::read(&files)?;
         let started = frame.children.iter().find_map(|child| child.start_unix_ms);
         let timeline = input::driver(&options.driver, &options.log.options(started))?;
         let mut caveats = caveats::of_sampling(&frame);
+        caveats.extend(of_files);
         let mut clock = None;
         let timeline = timeline.and_then(|timeline| same_clock(&frame, timeline, &mut clock, &mut caveats));
         let measured = timeline.as_ref().and_then(|timeline| Load::from_driver(&frame, timeline));
         let load = measured.or_else(|| Load::inferred(&frame));
         let phases = load.as_ref().and_then(|load| Phases::of(&frame, load));
-        Ok(Self { files, frame, waits, timeline, clock, load, phases, caveats })
+        Ok(Self { files, parts, frame, waits, timeline, clock, load, phases, caveats })
     }
 
     /// What gave way first.
     pub fn verdict(mut self, options: &Options) -> Verdict {
         let mut run = Run {
-            ticks: self.files.ticks.display().to_string(),
-            waits: self.files.waits.as_ref().map(|path| path.display().to_string()),
+            ticks: listed(self.files.iter().map(|files| &files.ticks)).unwrap_or_default(),
+            waits: listed(self.files.iter().filter_map(|files| files.waits.as_ref())),
+            files: std::mem::take(&mut self.parts),
             driver: self.timeline.as_ref().map(|timeline| timeline.driver.driver.clone()),
             clock: self.clock.take(),
             ..tell::run(&self.frame)
@@ -122,6 +126,12 @@ impl Session {
         let floors = Floors::of(&self.frame, load, phases, options.floor);
         explain::explain(&Bench::new(&self.frame, load, phases, floors), gauge)
     }
+}
+
+/// Several paths as one text.
+fn listed<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Option<String> {
+    let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
+    (!paths.is_empty()).then(|| paths.join(", "))
 }
 
 /// The driver's log on the sampler's clock; `None` where it is of another time.

@@ -169,6 +169,19 @@ pub struct Clock {
     pub by: String,
 }
 
+/// One sampler's files, where several were joined.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FilePart {
+    /// The file of ticks.
+    pub ticks: String,
+    /// The file of waits beside it.
+    pub waits: Option<String>,
+    /// The sampler's machine.
+    pub host: String,
+    /// Its clock against the first one's, where what both counted tells it.
+    pub clock: Option<Clock>,
+}
+
 /// The run and how it was judged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Run {
@@ -176,6 +189,9 @@ pub struct Run {
     pub ticks: String,
     /// The file of waits, where one was read.
     pub waits: Option<String>,
+    /// The single files, where several samplers' were joined; the first one's clock is the run's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FilePart>,
     /// The driver, as its log calls it.
     pub driver: Option<String>,
     /// The driver's clock against the sampler's, where what both counted tells it.

@@ -19,6 +19,7 @@ mod correlate {
     mod answers;
     mod caveats;
     mod clocks;
+    mod join;
 }
 
 mod support {

@@ -27,7 +27,12 @@ pub fn render(verdict: &Verdict) -> String {
     }
     rest(&mut page, verdict);
     if let Some(clock) = &verdict.run.clock {
-        page.line("Clocks", clocks(clock), Some(Basis::Measured));
+        page.line("Clocks", clocks(clock, "the driver", "the sampler"), Some(Basis::Measured));
+    }
+    if let Some((first, others)) = verdict.run.files.split_first() {
+        for (file, clock) in others.iter().filter_map(|file| Some((file, file.clock.as_ref()?))) {
+            page.line("Clocks", clocks(clock, &file.host, &first.host), Some(Basis::Measured));
+        }
     }
     for caveat in verdict.caveats.iter().filter(|caveat| caveat.code != "not_told") {
         page.line("Caveat", format!("{} ({}): {}", caveat.text, caveat.code, caveat.todo), None);
@@ -133,18 +138,18 @@ fn felt(symptom: &Symptom) -> String {
     format!("{} req/s  {step}: {what}{after}", rounded(symptom.rate_per_s).0)
 }
 
-/// How far the driver's clock is off.
-fn clocks(clock: &Clock) -> String {
+/// How far another clock is from one's own.
+fn clocks(clock: &Clock, other: &str, own: &str) -> String {
     let within = (clock.high_ms - clock.low_ms) / 2e3;
     let digits = usize::from(within < 1.0) + usize::from(within < 0.1);
     let told = |seconds: f64| format!("{seconds:.digits$}");
-    let moved = if clock.moved_ms == 0.0 { "" } else { "; its log was moved by that" };
+    let moved = if clock.moved_ms == 0.0 { "" } else { "; moved by that" };
     let offset = clock.offset_ms / 1e3;
     if clock.low_ms <= 0.0 && clock.high_ms >= 0.0 {
-        return format!("driver and sampler agree, to {} s, by {}{moved}", told(clock.high_ms.max(-clock.low_ms) / 1e3), clock.by);
+        return format!("{other} and {own} agree, to {} s, by {}{moved}", told(clock.high_ms.max(-clock.low_ms) / 1e3), clock.by);
     }
     let way = if offset > 0.0 { "behind" } else { "ahead of" };
-    format!("the driver's is {} s {way} the sampler's (± {} s), by {}{moved}", told(offset.abs()), told(within), clock.by)
+    format!("{other}'s is {} s {way} {own}'s (± {} s), by {}{moved}", told(offset.abs()), told(within), clock.by)
 }
 
 fn rest(page: &mut Page, verdict: &Verdict) {

@@ -32,7 +32,7 @@ fn clocks_that_agree_are_said_to_agree_to_a_fraction_of_a_second() {
         let (_, low, high, moved) = clock(&said);
         assert!(low <= 0.0 && high >= 0.0 && high - low < 1.0, "{story}: {low} to {high}");
         assert_eq!(moved, 0.0);
-        assert!(!said.warns("clocks_apart") && said.text.contains("driver and sampler agree"), "{}", said.text);
+        assert!(!said.warns("clocks_apart") && said.text.contains("the driver and the sampler agree"), "{}", said.text);
     }
     // A made load has hardly any chance in it: nothing is told, or that they agree.
     let said = Made::default().write().correlate();
