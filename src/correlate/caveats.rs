@@ -30,6 +30,7 @@ pub fn not_told() -> Caveat {
     )
 }
 
-fn caveat(code: &'static str, text: impl Into<String>, todo: impl Into<String>, can_change_name: bool) -> Caveat {
+/// A caveat.
+pub fn caveat(code: &'static str, text: impl Into<String>, todo: impl Into<String>, can_change_name: bool) -> Caveat {
     Caveat { code, text: text.into(), todo: todo.into(), can_change_name }
 }

@@ -53,7 +53,7 @@ pub fn files(given: &[PathBuf]) -> Result<Vec<Files>, InputError> {
         }
         let own = named_beside(&ticks);
         let at = wait_files.iter().position(|path| alone || Some(path) == own.as_ref());
-        let waits = at.map(|at| wait_files.remove(at)).or_else(|| beside(&ticks));
+        let waits = at.map(|at| wait_files.remove(at)).or_else(|| waits_beside(&ticks));
         all.push(Files { ticks, waits });
     }
     match wait_files.first() {
@@ -76,7 +76,8 @@ fn named_beside(ticks: &Path) -> Option<PathBuf> {
     Some(ticks.with_file_name(format!("{prefix}waits.tsv")))
 }
 
-fn beside(ticks: &Path) -> Option<PathBuf> {
+/// The waits of the same PREFIX beside the ticks.
+pub fn waits_beside(ticks: &Path) -> Option<PathBuf> {
     named_beside(ticks).filter(|waits| first_line(waits).is_ok_and(|line| line == waits::FIRST_LINE))
 }
 
@@ -90,6 +91,11 @@ pub fn driver(paths: &[PathBuf], options: &driver::Options) -> Result<Option<Tim
         ));
     }
     Ok(Some(timeline))
+}
+
+/// Whether a file is the sampler's: ticks or waits.
+pub fn is_ours(path: &Path) -> bool {
+    first_line(path).is_ok_and(|line| [ticks::FIRST_LINE, waits::FIRST_LINE].contains(&&*line))
 }
 
 /// Whether a file begins as a file of ticks does.

@@ -20,6 +20,7 @@ mod correlate {
     mod caveats;
     mod clocks;
     mod join;
+    mod ladder;
 }
 
 mod support {

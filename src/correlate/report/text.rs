@@ -2,7 +2,7 @@
 //! interval has.
 
 use super::super::align::Basis;
-use super::super::verdict::{Answer, Between, Clock, Mover, Onset, Symptom, Verdict};
+use super::super::verdict::{Answer, Between, Clock, Mover, Onset, Symptom, Verdict, WaitShare};
 use std::collections::BTreeSet;
 
 /// The report, with an empty line before and after it.
@@ -59,26 +59,8 @@ fn moved(page: &mut Page, verdict: &Verdict, first: &Mover, rate_basis: Basis) {
     if first.resource != first.gauge {
         page.line("Resource", first.resource.clone(), None);
     }
-    if let Some(waits) = verdict.waits.as_ref().filter(|waits| !waits.is_empty()) {
-        let all: f64 = waits.iter().map(|wait| wait.waiters as f64).sum();
-        let top = &waits[0];
-        let place: Vec<String> = [
-            top.object.clone(),
-            top.index.clone(),
-            top.row.as_ref().map(|row| format!("{} {row}", if top.kind == "row" { "row" } else { &top.kind })),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        let place = if place.is_empty() { format!("a {} lock", top.kind) } else { place.join(", ") };
-        let held = top.blocker_state.as_ref().map_or(String::new(), |state| format!("; held by a session {state}"));
-        // Another target's waits, or waits beside another resource, are no place of the first mover.
-        let its_own = first.resource.starts_with(&format!("{} {} lock", top.target, top.kind));
-        page.line(
-            if its_own { "Where" } else { "Waits seen" },
-            format!("{:.0} % of {} waiters: {place}{held}", 100.0 * top.share, thousands(all)),
-            Some(Basis::Measured),
-        );
+    if let Some((label, text)) = waited(verdict.waits.as_deref(), &first.resource) {
+        page.line(label, text, Some(Basis::Measured));
     }
     let tied: BTreeSet<&str> = first.tied_with.iter().map(String::as_str).collect();
     if !tied.is_empty() {
@@ -95,6 +77,27 @@ fn moved(page: &mut Page, verdict: &Verdict, first: &Mover, rate_basis: Basis) {
         let shown: Vec<String> = later.iter().take(4).map(each).collect();
         page.line("Then", format!("{}{more}  (consequences, or hidden behind the first)", shown.join(" · ")), Some(basis));
     }
+}
+
+/// Where most waiters waited, and whether that is the first mover's own place.
+pub fn waited(waits: Option<&[WaitShare]>, resource: &str) -> Option<(&'static str, String)> {
+    let waits = waits?;
+    let top = waits.first()?;
+    let all: f64 = waits.iter().map(|wait| wait.waiters as f64).sum();
+    let place: Vec<String> = [
+        top.object.clone(),
+        top.index.clone(),
+        top.row.as_ref().map(|row| format!("{} {row}", if top.kind == "row" { "row" } else { &top.kind })),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let place = if place.is_empty() { format!("a {} lock", top.kind) } else { place.join(", ") };
+    let held = top.blocker_state.as_ref().map_or(String::new(), |state| format!("; held by a session {state}"));
+    // Another target's waits, or waits beside another resource, are no place of the first mover.
+    let its_own = resource.starts_with(&format!("{} {} lock", top.target, top.kind));
+    let text = format!("{:.0} % of {} waiters: {place}{held}", 100.0 * top.share, thousands(all));
+    Some((if its_own { "Where" } else { "Waits seen" }, text))
 }
 
 /// How a gauge moved, in words.
@@ -224,7 +227,7 @@ fn number(value: f64) -> String {
 }
 
 /// 1204 as 1,204.
-fn thousands(value: f64) -> String {
+pub fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut out = String::new();
     for (n, digit) in digits.chars().enumerate() {
@@ -236,13 +239,15 @@ fn thousands(value: f64) -> String {
     if value <= -0.5 { format!("-{out}") } else { out }
 }
 
+/// Lines of a label, a text, and whether that is measured.
 #[derive(Default)]
-struct Page {
+pub struct Page {
     lines: Vec<(String, String, Option<Basis>)>,
 }
 
 impl Page {
-    fn line(&mut self, label: &str, text: String, basis: Option<Basis>) {
+    /// Adds a line.
+    pub fn line(&mut self, label: &str, text: String, basis: Option<Basis>) {
         // A label of several lines stands only on the first.
         let label = if self.lines.last().is_some_and(|last| last.0 == label || (last.0.is_empty() && label == "Felt at")) {
             String::new()
@@ -252,7 +257,8 @@ impl Page {
         self.lines.push((label, text, basis));
     }
 
-    fn print(&self) -> String {
+    /// The page, with an empty line before and after it.
+    pub fn print(&self) -> String {
         // One long line does not push the last column off everybody's screen.
         let lengths = self.lines.iter().filter(|line| line.2.is_some()).map(|line| line.1.chars().count());
         let widest = lengths.filter(|length| *length <= 100).max().unwrap_or(0);
