@@ -15,7 +15,9 @@ pub mod gather;
 pub mod growth;
 pub mod history;
 pub mod input;
+pub mod join;
 pub mod knee;
+pub mod ladder;
 pub mod movers;
 pub mod phases;
 pub mod plot;
@@ -48,7 +50,7 @@ pub fn run<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> u8 {
         }
     };
     let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr().lock());
-    if options.log.timeline {
+    if options.timeline {
         return match driver::read(&options.driver, &options.log.options(None)) {
             Ok(timeline) => {
                 let _ = timeline.write(&mut out);
@@ -113,6 +115,11 @@ fn subcommand(args: &[OsString]) -> Option<u8> {
     let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr().lock());
     let rest = args.get(1..)?.iter().cloned();
     match args.get(1)?.to_str()? {
+        "ladder" => Some({
+            let mut own = args.to_vec();
+            own.remove(1);
+            ladder::run(own)
+        }),
         "compare" => Some(compare::run(rest, &mut out, &mut err)),
         "history" => Some(history::show::run(rest, &mut out, &mut err)),
         _ => None,

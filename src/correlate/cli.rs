@@ -10,7 +10,8 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "correlate", version, about, after_help = after_help())]
 pub struct Options {
-    /// The sampler's files: PREFIX.ticks.tsv, and PREFIX.waits.tsv where it does not stand beside it
+    /// The sampler's files: PREFIX.ticks.tsv, and PREFIX.waits.tsv where it does not stand beside it; of one run with a sampler
+    /// on every machine all of them
     #[arg(required_unless_present = "timeline", value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
@@ -69,6 +70,9 @@ pub struct Options {
     /// Write the gates as a report of tests (`JUnit`), each a case
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+    /// Print the driver's log in the neutral form and judge nothing
+    #[arg(long, requires = "driver", help_heading = "Driver's log")]
+    pub timeline: bool,
 
     /// How the driver's log is read.
     #[command(flatten)]
@@ -79,10 +83,6 @@ pub struct Options {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Driver's log")]
 pub struct Log {
-    /// Print the driver's log in the neutral form and judge nothing
-    #[arg(long, requires = "driver")]
-    pub timeline: bool,
-
     /// The format of the log, where it is not told rightly from its content; see the list below
     #[arg(long, value_name = "NAME")]
     pub driver_format: Option<String>,
@@ -177,7 +177,8 @@ fn unix_ms(text: &str) -> Result<i64, String> {
 }
 
 const SUBCOMMANDS: &str = "\
-Also:
+Also (each with --help):
+  correlate ladder RUNG…         rungs of constant load instead of a ramp
   correlate compare A B          two runs side by side
   correlate history runs.tsv     the series of runs that --history wrote, and where it changed";
 

@@ -21,8 +21,8 @@ use std::path::Path;
 
 /// What gates are judged on.
 pub struct Run<'a> {
-    /// The file of ticks.
-    pub ticks: &'a Path,
+    /// The files of ticks; of several, each with its machine's name.
+    pub files: Vec<(&'a Path, Option<&'a str>)>,
     /// The same on bins.
     pub frame: &'a Frame,
     /// The parts of the run.

@@ -193,6 +193,23 @@ fn said(text: Option<&str>) -> String {
 }
 
 impl Gate {
+    /// The gate as the file of one machine has its columns: without the machine's name in front of them.
+    #[must_use]
+    pub fn of_machine(&self, host: &str) -> Self {
+        let own = |column: &str| column.strip_prefix(host).and_then(|rest| rest.strip_prefix('/')).unwrap_or(column).to_owned();
+        let measure = match &self.measure {
+            Measure::Gauge { column, of } => Measure::Gauge {
+                column: own(column),
+                of: of.as_ref().map(|of| match of {
+                    Of::Capacity => Of::Capacity,
+                    Of::Column(column) => Of::Column(own(column)),
+                }),
+            },
+            other => other.clone(),
+        };
+        Self { measure, ..self.clone() }
+    }
+
     /// An error about this gate.
     pub fn error(&self, what: impl Into<String>) -> GateError {
         GateError { gate: self.text.clone(), what: what.into(), hint: None }

@@ -19,9 +19,12 @@ mod driver;
 mod correlate {
     mod answers;
     mod caveats;
+    mod clocks;
     mod gates;
     mod held;
     mod history;
+    mod join;
+    mod ladder;
     mod report;
 }
 

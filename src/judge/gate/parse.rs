@@ -61,6 +61,12 @@ impl<'a> Words<'a> {
         word
     }
 
+    /// A word, the slash behind it, and the next word.
+    fn joined(&mut self, first: &str) -> String {
+        self.eat("/");
+        format!("{first}/{}", self.word())
+    }
+
     /// The next is this, and it is taken.
     fn eat(&mut self, token: &str) -> bool {
         let found = self.rest.strip_prefix(token);
@@ -101,9 +107,15 @@ fn measure(words: &mut Words) -> Result<Measure, String> {
     if name.is_empty() {
         return Err("it is empty".to_owned());
     }
+    // Of several machines the column has its machine's name in front: web1/host.procs_running.
+    let machine = !name.contains('.') && words.rest.starts_with('/');
+    let name = if machine { words.joined(name) } else { name.to_owned() };
+    let name = name.as_str();
     if name.contains('.') && !is_percentile(name) {
         let of = if words.eat("/") {
-            Some(match words.word() {
+            let first = words.word();
+            let other = if first.contains('.') || !words.rest.starts_with('/') { first.to_owned() } else { words.joined(first) };
+            Some(match &*other {
                 "capacity" => Of::Capacity,
                 column if column.contains('.') => Of::Column(column.to_owned()),
                 other => return Err(format!("expected capacity or a column after /, found {other:?}")),
@@ -269,6 +281,10 @@ mod tests {
         let gate = parsed("a.x/b.y<75%");
         assert_eq!(gate.measure, Measure::Gauge { column: "a.x".into(), of: Some(Of::Column("b.y".into())) });
         assert_eq!(gate.test, Test::Below(0.75));
+        let gate = parsed("web1/host.busy / web1/host.cores <= 0.9");
+        let of = Some(Of::Column("web1/host.cores".into()));
+        assert_eq!(gate.measure, Measure::Gauge { column: "web1/host.busy".into(), of });
+        assert_eq!(gate.of_machine("web1").measure, parsed("host.busy / host.cores <= 0.9").measure);
         let gate = parsed("p99.9(GET /events/{}/seats (map)) < 1.5s over 1m for 10s during low load");
         let step = Some("GET /events/{}/seats (map)".to_owned());
         assert_eq!(gate.measure, Measure::Latency { quantile: 0.999, step });
