@@ -116,7 +116,7 @@ pub fn trial(bench: &Bench, n: usize) -> Trial {
 }
 
 /// A machine that runs the driver cannot be what gave way.
-fn is_driver(bench: &Bench, gauge: &Gauge) -> bool {
+pub(super) fn is_driver(bench: &Bench, gauge: &Gauge) -> bool {
     bench.frame.targets.iter().any(|target| target.instance == gauge.target && super::caveats::is_driver(target))
 }
 

@@ -20,6 +20,7 @@ mod correlate {
     mod answers;
     mod caveats;
     mod clocks;
+    mod forecast;
     mod gates;
     mod held;
     mod history;
