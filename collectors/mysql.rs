@@ -14,6 +14,8 @@ mod status;
 mod target;
 mod waits;
 
+pub(crate) use session::is_limit;
+
 use crate::api::{Capacity, Class, Collector, Fault, Gauge, Reading, Section, Spec, Support};
 use gauges::{GAUGES, ITEMS, Item, Origin};
 use session::{Identity, Product, Session, fault, show};

@@ -97,6 +97,7 @@ async fn a_file_that_vanishes_costs_its_own_values_with_a_note() {
         instance: "host".to_owned(),
         settings: Settings { proc: Some(dir.path().to_owned()), ..Settings::default() },
         sources: Vec::new(),
+        times: cpu::Follow::default(),
         buffer: Vec::new(),
     };
     host.start().await.unwrap();
@@ -108,6 +109,39 @@ async fn a_file_that_vanishes_costs_its_own_values_with_a_note() {
     assert!(reading.values.iter().any(|(name, _)| *name == "procs_running"));
     assert!(!reading.values.iter().any(|(name, _)| name.starts_with("memory_")));
     assert!(reading.notes.len() == 1 && reading.notes[0].contains("meminfo"), "{:?}", reading.notes);
+}
+
+#[tokio::test]
+async fn processor_time_beyond_what_all_processors_have_is_left_out_and_a_small_dip_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("stat");
+    let text = std::fs::read_to_string(format!("{FIXTURE}/stat")).unwrap();
+    let first = text.lines().next().unwrap().to_owned();
+    let with = |iowait: i64, steal: i64| {
+        let mut words: Vec<String> = first.split_whitespace().map(str::to_owned).collect();
+        for (at, more) in [(5, iowait), (8, steal)] {
+            words[at] = (words[at].parse::<i64>().unwrap() + more).to_string();
+        }
+        std::fs::write(&path, text.replacen(&first, &words.join(" "), 1)).unwrap();
+    };
+    with(0, 0);
+    let mut host = opened(&format!("proc = {:?}", dir.path()));
+    host.start().await.unwrap();
+    let value = |reading: &Reading, name: &str| reading.values.iter().find(|(gauge, _)| *gauge == name).map(|(_, value)| *value);
+    let before = host.read().await.unwrap();
+    let (iowait, steal) = ("cpu_iowait_seconds_total", "cpu_steal_seconds_total");
+    assert!(value(&before, steal).is_some() && before.notes.is_empty(), "{before:?}");
+    // An hour of steal within the moment between two reads, and input and output waits that fall by a tick.
+    with(-1, 360_000);
+    let torn = host.read().await.unwrap();
+    assert_eq!(value(&torn, steal), None);
+    assert!(torn.notes.len() == 1 && torn.notes[0].contains(steal), "{:?}", torn.notes);
+    let dip = value(&before, iowait).unwrap() - value(&torn, iowait).unwrap();
+    assert!((dip - 0.01).abs() < 1e-6, "{dip}");
+    assert_eq!(value(&torn, "cpu_busy_seconds_total"), value(&before, "cpu_busy_seconds_total"), "the rest of the row goes on");
+    with(0, 0);
+    let after = host.read().await.unwrap();
+    assert_eq!((value(&after, steal), after.notes.len()), (value(&before, steal), 0));
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod sampler {
     mod driver;
     mod faults;
     mod schedule;
+    mod silence;
 }
 mod driver;
 mod correlate {

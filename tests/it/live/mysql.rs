@@ -50,17 +50,17 @@ impl Target {
     }
 }
 
-async fn connect(url: &str) -> MySqlConnection {
+pub(super) async fn connect(url: &str) -> MySqlConnection {
     let options: MySqlConnectOptions = url.parse().expect("the server's URL");
     options.ssl_mode(MySqlSslMode::Disabled).connect().await.expect("root connects")
 }
 
-async fn run(session: &mut MySqlConnection, statement: &str) {
+pub(super) async fn run(session: &mut MySqlConnection, statement: &str) {
     let statement = sqlx::AssertSqlSafe(statement.to_owned());
     session.execute(sqlx::raw_sql(statement)).await.expect("the statement runs");
 }
 
-async fn number(session: &mut MySqlConnection, statement: &str) -> u64 {
+pub(super) async fn number(session: &mut MySqlConnection, statement: &str) -> u64 {
     let statement = sqlx::AssertSqlSafe(statement.to_owned());
     let row = session.fetch_one(sqlx::raw_sql(statement)).await.expect("one row");
     let text: String = row.try_get_unchecked(0).expect("a value");

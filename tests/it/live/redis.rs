@@ -1,5 +1,6 @@
 //! The Redis collector against real ones: Redis 7 and Valkey 9.
 
+use crate::support::sampler::{Folder, Ran, signal};
 use crate::support::server::Server;
 use collectors::api::{Capacity, Collector, FaultKind, Reading, Section, Support};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -370,4 +371,37 @@ async fn tls_is_spoken_with_an_authority_of_ones_own_and_a_certificate_of_ones_o
     let port = server.get("REDIS_PORT");
     let secure = collector_with(&format!("rediss://localhost:{port}"), settings(&known)).start().await.expect_err("a plain port");
     assert!(secure.hint.as_deref().is_some_and(|hint| hint.contains("redis://")), "{secure:?}");
+}
+
+#[test]
+fn a_server_that_is_blocked_is_missing_in_its_rows_and_never_0() {
+    for name in BOTH {
+        let args = [(&*format!("{}_ARGS", name.to_uppercase()), "--enable-debug-command local")];
+        let Some(server) = Server::start(name, &args) else { return };
+        let folder = Folder::new();
+        let flag = format!("--redis={}", of(&server, name, "URL"));
+        let child = folder.start(&[&flag, "--no-host", "--tick=200ms", "--seconds=60"]);
+        folder.until_rows(5);
+        let mut client = Client::new(of(&server, name, "PORT"));
+        assert_eq!(client.ask(&["DEBUG", "SLEEP", "1.5"]), "+OK");
+        let rows = folder.ticks().tick.len();
+        folder.until_rows(rows + 5);
+        signal(child.id(), "TERM");
+        let ran = Ran::end(child);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let ticks = folder.ticks();
+        let column = |name: &str| ticks.column(name).expect("a column");
+        let up = column("redis.up");
+        let silent: Vec<usize> = (0..up.len()).filter(|row| up[*row] == 0.0).collect();
+        assert!(silent.len() >= 4 && up.last() == Some(&1.0), "{name}: {up:?}");
+        let read = |name: &&String| name.starts_with("redis.") && !name.ends_with(".up") && !name.ends_with(".poll_ms");
+        for name in ticks.header.columns.iter().filter(read) {
+            assert!(silent.iter().all(|row| column(name)[*row].is_nan()), "{name}: {:?}", column(name));
+        }
+        // What does move while it is silent: how long it has been waited for.
+        let waited = silent.iter().map(|row| column("redis.poll_ms")[*row]).fold(0.0, f64::max);
+        assert!(waited > 700.0, "{name}: {waited}");
+        let clients = column("redis.connected_clients").iter().copied().fold(0.0, f64::max);
+        assert!(clients <= 2.0, "{name}: {clients} clients, the one that sleeps and ours");
+    }
 }
