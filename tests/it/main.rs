@@ -57,6 +57,7 @@ mod live {
 #[path = "../../examples/open_loop/open_loop.rs"]
 mod open_loop;
 
+mod complaints;
 mod readme;
 mod story_mysql;
 mod story_on_sale;
