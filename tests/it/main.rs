@@ -22,6 +22,7 @@ mod correlate {
 }
 
 mod support {
+    pub mod declared;
     pub mod made;
     pub mod memcached;
     pub mod postgres;
@@ -51,6 +52,8 @@ mod live {
     mod postgres_locks;
     mod query;
     mod redis;
+    #[cfg(target_os = "linux")]
+    mod silent;
     mod status;
 }
 

@@ -10,7 +10,9 @@ async fn with_every_connection_taken_the_kept_one_goes_on_and_a_new_one_is_refus
         let Some(target) = Target::with(name, "--max-connections=20") else { return };
         let (mut collector, _) = started(target.url("PROBE_")).await;
         let gauge = if target.is_mysql() { "connections_refused_total" } else { "aborted_connects_total" };
-        let before = value(&collector.read().await.expect("the server answers"), gauge).expect("a value");
+        let rest = collector.read().await.expect("the server answers");
+        assert_eq!((value(&rest, "threads_connected"), value(&rest, "max_connections")), (Some(1.0), Some(20.0)), "{name}");
+        let before = value(&rest, gauge).expect("a value");
         let mut sessions = Vec::new();
         for _ in 0..19 {
             sessions.push(target.session().await);
