@@ -9,7 +9,8 @@
 //! watcher runs alone, one after the other, at one tick a second and then at ten. Its processor time is what the kernel says
 //! its threads ran; its first seconds, in which it connects, do not count. The sampler writes its two files meanwhile;
 //! collectd (`collectd-core`) has no plugin that writes, and the exporters' answers are read and thrown away by this program,
-//! which is not counted: so all that is left out is theirs. What is not installed is said and left out. With `--check` the
+//! which is not counted: so all that is left out is theirs. What is not installed (`tests/servers/install collectd
+//! exporters`) is said and left out. With `--check` the
 //! exit code is 1 when a goal is missed.
 #![allow(
     clippy::expect_used,
@@ -75,7 +76,7 @@ fn read_of(folder: &Path) -> (usize, usize, usize) {
     let ticks = whatgives::ticks::read(&folder.join("watched.ticks.tsv")).expect("the sampler's file");
     let last = ticks.tick.len().saturating_sub(1);
     let empty = ticks.series.iter().filter(|column| column.get(last).is_none_or(|cell| cell.is_nan())).count();
-    let up = ticks.header.columns.iter().filter(|name| name.ends_with(".up"));
+    let up = ticks.header.columns.iter().filter(|name| name.rsplit_once('.').is_some_and(|(_, last)| last == "up"));
     let failed = up.filter_map(|name| ticks.column(name)).flatten().filter(|up| **up == 0.0).count();
     (empty, ticks.series.len(), failed)
 }

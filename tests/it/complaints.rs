@@ -27,10 +27,10 @@ fn tests_of(source: &str) -> Vec<&str> {
     for line in source.lines().map(str::trim) {
         if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
             marked = true;
-        } else if let Some((_, rest)) = line.split_once("fn ").filter(|(before, _)| ["", "async "].contains(before)) {
-            if std::mem::take(&mut marked) {
-                names.extend(rest.split('(').next());
-            }
+        } else if let Some((_, rest)) = line.split_once("fn ").filter(|(before, _)| ["", "async "].contains(before))
+            && std::mem::take(&mut marked)
+        {
+            names.extend(rest.split('(').next());
         }
     }
     names

@@ -1,7 +1,7 @@
 //! The Redis collector against real ones: Redis 7 and Valkey 9.
 
 use crate::support::declared::declared;
-use crate::support::sampler::{Folder, Ran, signal};
+use crate::support::sampler::{Folder, Ran, read_columns, signal};
 use crate::support::server::Server;
 use collectors::api::{Capacity, Class, Collector, FaultKind, Reading, Section, Support};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -408,9 +408,8 @@ fn a_server_that_is_blocked_is_missing_in_its_rows_and_never_0() {
         let up = column("redis.up");
         let silent: Vec<usize> = (0..up.len()).filter(|row| up[*row] == 0.0).collect();
         assert!(silent.len() >= 4 && up.last() == Some(&1.0), "{name}: {up:?}");
-        let read = |name: &&String| name.starts_with("redis.") && !name.ends_with(".up") && !name.ends_with(".poll_ms");
-        for name in ticks.header.columns.iter().filter(read) {
-            assert!(silent.iter().all(|row| column(name)[*row].is_nan()), "{name}: {:?}", column(name));
+        for (column, cells) in read_columns(&ticks, "redis") {
+            assert!(silent.iter().all(|row| cells[*row].is_nan()), "{name} {column}: {cells:?}");
         }
         // What does move while it is silent: how long it has been waited for.
         let waited = silent.iter().map(|row| column("redis.poll_ms")[*row]).fold(0.0, f64::max);

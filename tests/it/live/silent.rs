@@ -2,7 +2,7 @@
 //! waited for, and where others wait in the kernel, its accept queue. Redis stands in its own file; the databases, memcached,
 //! PgBouncer and HAProxy go on answering on the connection that was opened before.
 
-use crate::support::sampler::{Folder, Ran, notes, signal};
+use crate::support::sampler::{Folder, Ran, notes, read_columns, signal};
 use crate::support::server::Server;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -49,10 +49,8 @@ fn silent(ticks: &Ticks) -> Vec<usize> {
     assert_eq!((up[0], up.last()), (1.0, Some(&1.0)), "{}", notes(ticks));
     let silent: Vec<usize> = (0..up.len()).filter(|row| up[*row] == 0.0).collect();
     assert!(silent.len() >= 3, "the page was never silent: {up:?}");
-    for name in ticks.header.columns.iter().filter(|name| name.starts_with("web.")) {
-        let read = !name.ends_with(".up") && !name.ends_with(".poll_ms");
-        let cells = ticks.column(name).expect("a column");
-        assert!(!read || silent.iter().all(|row| cells[*row].is_nan()), "{name}: {cells:?}");
+    for (name, cells) in read_columns(ticks, "web") {
+        assert!(silent.iter().all(|row| cells[*row].is_nan()), "{name}: {cells:?}");
     }
     silent
 }

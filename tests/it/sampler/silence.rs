@@ -2,7 +2,7 @@
 //! and nothing else. A kind that is new in the registry has to say here how it is reached.
 
 use crate::support::memcached::Memcached;
-use crate::support::sampler::{Folder, Ran, notes, signal};
+use crate::support::sampler::{Folder, Ran, notes, read_columns, signal};
 use collectors::REGISTRY;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -96,12 +96,11 @@ fn hold(folder: &Folder, kinds: &[&str], servers: &[Mute]) {
     for (kind, server) in kinds.iter().zip(servers) {
         assert_eq!(gaps(&format!("mute_{kind}.up")), rows, "{kind}: {}", notes(&ticks));
         assert!(notes(&ticks).contains(&format!("mute_{kind}: ")), "{kind} has no reason: {}", notes(&ticks));
-        assert!(server.most.load(Ordering::SeqCst) <= 1, "{kind} came {} times at once", server.most.load(Ordering::SeqCst));
-        let prefix = format!("mute_{kind}.");
-        for column in ticks.header.columns.iter().filter(|name| name.starts_with(&prefix)) {
-            let own = [".up", ".poll_ms"].iter().any(|own| column.ends_with(own));
-            let cells = ticks.column(column).unwrap();
-            assert!(own || cells.iter().all(|cell| cell.is_nan()), "{column}: {cells:?}");
+        // The server hears of one that was given up a moment after the next has come.
+        let most = server.most.load(Ordering::SeqCst);
+        assert!(most <= 2, "{kind} came {most} times at once");
+        for (column, cells) in read_columns(&ticks, &format!("mute_{kind}")) {
+            assert!(cells.iter().all(|cell| cell.is_nan()), "{column}: {cells:?}");
         }
     }
 }
