@@ -14,15 +14,24 @@ mod sampler {
     mod faults;
     mod schedule;
     mod silence;
+    mod stop;
 }
 mod driver;
 mod correlate {
     mod answers;
     mod caveats;
+    mod clocks;
+    mod gates;
+    mod held;
+    mod history;
+    mod join;
+    mod ladder;
+    mod report;
 }
 
 mod support {
     pub mod declared;
+    pub mod held;
     pub mod made;
     pub mod memcached;
     pub mod postgres;
