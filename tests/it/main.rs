@@ -13,6 +13,7 @@ mod sampler {
     mod driver;
     mod faults;
     mod schedule;
+    mod silence;
     mod stop;
 }
 mod driver;
@@ -30,6 +31,7 @@ mod correlate {
 }
 
 mod support {
+    pub mod declared;
     pub mod held;
     pub mod made;
     pub mod memcached;
@@ -60,12 +62,15 @@ mod live {
     mod postgres_locks;
     mod query;
     mod redis;
+    #[cfg(target_os = "linux")]
+    mod silent;
     mod status;
 }
 
 #[path = "../../examples/open_loop/open_loop.rs"]
 mod open_loop;
 
+mod complaints;
 mod readme;
 mod story_mysql;
 mod story_on_sale;
