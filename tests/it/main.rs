@@ -57,5 +57,6 @@ mod live {
 mod open_loop;
 
 mod readme;
+mod stories;
 mod story_mysql;
 mod story_on_sale;
