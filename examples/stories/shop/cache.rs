@@ -1,0 +1,43 @@
+//! The shop's cache: Redis or memcached.
+
+use redis::AsyncCommands as _;
+use redis::aio::MultiplexedConnection;
+
+pub enum Cache {
+    Redis(MultiplexedConnection),
+    Memcached(memcache::Client),
+}
+
+impl Cache {
+    /// The one of the two that is given.
+    pub async fn open(redis: Option<&str>, memcached: Option<&str>) -> anyhow::Result<Option<Self>> {
+        if let Some(url) = redis {
+            return Ok(Some(Self::Redis(redis::Client::open(url)?.get_multiplexed_async_connection().await?)));
+        }
+        let Some(address) = memcached else { return Ok(None) };
+        let url = format!("memcache://{address}?protocol=ascii");
+        let opened = tokio::task::spawn_blocking(move || memcache::Client::with_pool_size(url, 8)).await??;
+        Ok(Some(Self::Memcached(opened)))
+    }
+
+    pub async fn get(&self, key: &str) -> anyhow::Result<Option<String>> {
+        match self {
+            Self::Redis(connection) => Ok(connection.clone().get(key).await?),
+            Self::Memcached(client) => {
+                let (client, key) = (client.clone(), key.to_owned());
+                Ok(tokio::task::spawn_blocking(move || client.get(&key)).await??)
+            }
+        }
+    }
+
+    /// Keeps it for so many seconds.
+    pub async fn set(&self, key: &str, value: String, seconds: u32) -> anyhow::Result<()> {
+        match self {
+            Self::Redis(connection) => Ok(connection.clone().set_ex(key, value, u64::from(seconds)).await?),
+            Self::Memcached(client) => {
+                let (client, key) = (client.clone(), key.to_owned());
+                Ok(tokio::task::spawn_blocking(move || client.set(&key, value, seconds)).await??)
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Caches that give way: too small for what they are to keep, blocked by a script, or empty at one moment for all.
+
+use crate::http::get;
+use crate::load::{self, Answer, App, Visit};
+use crate::open_loop::course::{Course, Leg};
+use crate::open_loop::requests::Outcome;
+use crate::shop::Shop;
+use crate::stage::Stage;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a visitor may stay away; memcached keeps what it knows of him for a second more.
+const STAYS: Duration = Duration::from_secs(5);
+
+/// Half of the visits are new visitors, of whom memcached is to keep 20 kB for 6 s, half are visitors who come back within 5.
+/// So there are 3 s of visits to keep, in 7 pages of 1 MB (one of its 8 goes to small things) with 44 places each.
+pub fn memcached_evictions(stage: &Stage) -> anyhow::Result<()> {
+    let cache = stage.server("memcached", &[("MEMCACHED_ARGS", "-m 8 -c 100")])?;
+    let database = stage.server("postgres15", &[])?;
+    let shop = Shop::open(&[
+        "--memcached",
+        cache.get("MEMCACHED_ADDRESS"),
+        "--keep=6",
+        "--size=20000",
+        "--postgres",
+        database.get("POSTGRES15_URL"),
+        "--pool=60",
+        "--statement=200",
+        "--think=20",
+    ])?;
+    let course = Course(vec![Leg::flat(20.0, 12), Leg::slope(20.0, 160.0, 40)]);
+    let targets = ["--memcached", cache.get("MEMCACHED_ADDRESS"), "--metrics", &shop.metrics()];
+    stage.sampled(None, &targets, |log| {
+        let (at, here) = (shop.address.clone(), Arc::new(Mutex::new(VecDeque::new())));
+        let app: App = Arc::new(move |visit: Visit| {
+            let (at, here) = (at.clone(), Arc::clone(&here));
+            Box::pin(async move {
+                match comes_back(&here, visit.chance) {
+                    Some(number) => get(&at, "come back", &format!("/page?visitor-{number}")).await,
+                    None => {
+                        let answer = get(&at, "come", &format!("/session?visitor-{}", visit.number)).await;
+                        here.lock().unwrap_or_else(PoisonError::into_inner).push_back((Instant::now(), visit.number));
+                        answer
+                    }
+                }
+            })
+        });
+        load::runtime()?.block_on(load::open(course, 1, None, app, log))?;
+        Ok(())
+    })
+}
+
+/// Which of those who came lately, if it is not somebody new.
+fn comes_back(here: &Mutex<VecDeque<(Instant, u64)>>, chance: f64) -> Option<u64> {
+    let mut here = here.lock().unwrap_or_else(PoisonError::into_inner);
+    while here.front().is_some_and(|(came, _)| came.elapsed() > STAYS) {
+        here.pop_front();
+    }
+    let one_of = ((2.0 * chance - 1.0) * here.len() as f64).ceil();
+    (chance > 0.5).then(|| here.get((one_of as usize).checked_sub(1)?).map(|(_, number)| *number))?
+}
+
+/// Blocks the one thread of Redis for 10 ms.
+const SCRIPT: &str = "local function now() local t = redis.call('TIME') return t[1] * 1e6 + t[2] end
+local begin = now()
+while now() - begin < 10000 do end
+return 1";
+
+/// Every other visit runs a script for which Redis stands still for 10 ms: it carries 200 visits a second, and everybody waits.
+pub fn redis_slow_script(stage: &Stage) -> anyhow::Result<()> {
+    let server = stage.server("redis", &[])?;
+    let course = Course(vec![Leg::flat(15.0, 10), Leg::slope(15.0, 190.0, 40)]);
+    stage.sampled(None, &["--redis", server.get("REDIS_PROBE_URL")], |log| {
+        load::runtime()?.block_on(async {
+            let connection = redis::Client::open(server.get("REDIS_URL"))?.get_multiplexed_async_connection().await?;
+            let app: App = Arc::new(move |visit: Visit| {
+                let mut connection = connection.clone();
+                Box::pin(async move {
+                    let (step, command) = if visit.chance > 0.5 {
+                        ("count", redis::cmd("EVAL").arg(SCRIPT).arg(0).to_owned())
+                    } else {
+                        ("look", redis::cmd("EXISTS").arg("catalog").to_owned())
+                    };
+                    let asked = command.query_async::<i64>(&mut connection).await;
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    let outcome = if asked.is_ok() { Outcome::Ok } else { Outcome::Fail };
+                    Answer { step, outcome, code: None }
+                })
+            });
+            load::open(course, 1, None, app, log).await?;
+            Ok(())
+        })
+    })
+}
+
+/// One page that all want is kept for 8 s. When it is dropped everybody reads it anew, which takes 300 ms.
+pub fn redis_stampede(stage: &Stage) -> anyhow::Result<()> {
+    let cache = stage.server("redis", &[])?;
+    let database = stage.server("postgres15", &[])?;
+    let shop = Shop::open(&[
+        "--redis",
+        cache.get("REDIS_URL"),
+        "--keep=8",
+        "--postgres",
+        database.get("POSTGRES15_URL"),
+        "--pool=6",
+        "--statement=300",
+        "--think=20",
+    ])?;
+    let course = Course(vec![Leg::flat(5.0, 10), Leg::slope(5.0, 120.0, 50)]);
+    let targets = ["--redis", cache.get("REDIS_PROBE_URL"), "--metrics", &shop.metrics()];
+    stage.sampled(None, &targets, |log| {
+        let at = shop.address.clone();
+        let app: App = Arc::new(move |_: Visit| {
+            let at = at.clone();
+            Box::pin(async move { get(&at, "page", "/page?catalog").await })
+        });
+        load::runtime()?.block_on(load::open(course, 1, None, app, log))?;
+        Ok(())
+    })
+}
