@@ -8,6 +8,7 @@ mod cache;
 mod pool;
 mod running;
 
+pub use cache::patient;
 pub use running::Shop;
 
 use anyhow::Context as _;

@@ -48,4 +48,17 @@ macro_rules! stories {
 stories! {
     a_hot_row_of_mysql_is_named "mysql-hot-row",
     bookings_spread_over_many_rows_name_no_lock "mysql-many-rows",
+    the_queue_before_the_children_of_php_fpm_is_named "phpfpm-children",
+    the_queue_before_the_workers_of_apache_is_named "apache-workers",
+    the_queue_before_a_server_of_haproxy_is_named "haproxy-queue",
+    a_memcached_that_is_too_small_is_named_by_what_it_throws_out "memcached-evictions",
+    a_script_that_blocks_redis_is_named_by_the_round_trip "redis-slow-script",
+    a_key_that_expires_for_all_at_once_is_named_by_the_hit_ratio "redis-stampede",
+    a_control_group_that_may_use_too_little_processor_is_named "cpu-limited",
+    an_outbox_that_grows_old_unfelt_is_named "outbox",
+    of_the_on_sale_the_pool_gives_way_first "on-sale-pool",
+    of_the_on_sale_with_a_wide_pool_the_cache_gives_way_first "on-sale-cache",
+    of_the_on_sale_with_both_put_right_only_the_spike_brings_out_the_processor "on-sale-cpu",
+    a_spike_that_is_worked_off_is_told_to_have_recovered "spike-recovers",
+    a_spike_that_leaves_a_storm_behind_is_told_not_to_have_recovered "spike-no-recovery",
 }

@@ -1,7 +1,7 @@
 //! The shop's cache: Redis or memcached.
 
-use redis::AsyncCommands as _;
 use redis::aio::MultiplexedConnection;
+use redis::{AsyncCommands as _, AsyncConnectionConfig};
 
 pub enum Cache {
     Redis(MultiplexedConnection),
@@ -12,7 +12,7 @@ impl Cache {
     /// The one of the two that is given.
     pub async fn open(redis: Option<&str>, memcached: Option<&str>) -> anyhow::Result<Option<Self>> {
         if let Some(url) = redis {
-            return Ok(Some(Self::Redis(redis::Client::open(url)?.get_multiplexed_async_connection().await?)));
+            return Ok(Some(Self::Redis(patient(url).await?)));
         }
         let Some(address) = memcached else { return Ok(None) };
         let url = format!("memcache://{address}?protocol=ascii");
@@ -40,4 +40,10 @@ impl Cache {
             }
         }
     }
+}
+
+/// A connection to Redis that waits for every answer, so that its wait is seen and not cut off.
+pub async fn patient(url: &str) -> redis::RedisResult<MultiplexedConnection> {
+    let config = AsyncConnectionConfig::new().set_response_timeout(None);
+    redis::Client::open(url)?.get_multiplexed_async_connection_with_config(&config).await
 }

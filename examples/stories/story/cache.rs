@@ -4,7 +4,7 @@ use crate::http::get;
 use crate::load::{self, Answer, App, Visit};
 use crate::open_loop::course::{Course, Leg};
 use crate::open_loop::requests::Outcome;
-use crate::shop::Shop;
+use crate::shop::{self, Shop};
 use crate::stage::Stage;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,11 +61,8 @@ fn comes_back(here: &Mutex<VecDeque<(Instant, u64)>>, chance: f64) -> Option<u64
     (chance > 0.5).then(|| here.get((one_of as usize).checked_sub(1)?).map(|(_, number)| *number))?
 }
 
-/// Blocks the one thread of Redis for 10 ms.
-const SCRIPT: &str = "local function now() local t = redis.call('TIME') return t[1] * 1e6 + t[2] end
-local begin = now()
-while now() - begin < 10000 do end
-return 1";
+/// Takes 10 ms of the one thread of Redis.
+const SCRIPT: &str = "local begin = os.clock() while os.clock() - begin < 0.01 do end return 1";
 
 /// Every other visit runs a script for which Redis stands still for 10 ms: it carries 200 visits a second, and everybody waits.
 pub fn redis_slow_script(stage: &Stage) -> anyhow::Result<()> {
@@ -73,7 +70,7 @@ pub fn redis_slow_script(stage: &Stage) -> anyhow::Result<()> {
     let course = Course(vec![Leg::flat(15.0, 10), Leg::slope(15.0, 190.0, 40)]);
     stage.sampled(None, &["--redis", server.get("REDIS_PROBE_URL")], |log| {
         load::runtime()?.block_on(async {
-            let connection = redis::Client::open(server.get("REDIS_URL"))?.get_multiplexed_async_connection().await?;
+            let connection = shop::patient(server.get("REDIS_URL")).await?;
             let app: App = Arc::new(move |visit: Visit| {
                 let mut connection = connection.clone();
                 Box::pin(async move {

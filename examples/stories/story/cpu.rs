@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// A control group that may use a share of one processor. Needs the right to make one.
 pub struct Limit {
-    group: PathBuf,
+    groups: Vec<PathBuf>,
 }
 
 impl Limit {
@@ -22,30 +22,41 @@ impl Limit {
     pub fn to(processors: f64) -> anyhow::Result<Self> {
         let root = Path::new("/sys/fs/cgroup");
         let (period, quota) = (Self::PERIOD_US, (processors * f64::from(Self::PERIOD_US)) as u32);
-        // The first version has a tree for every controller.
-        let (tree, file, text) = if root.join("cpu/cpu.cfs_quota_us").exists() {
-            (root.join("cpu"), "cpu.cfs_quota_us", quota.to_string())
+        // The first version has a tree for every controller; what is used is told by another than what limits.
+        let first = root.join("cpu/cpu.cfs_quota_us").exists();
+        let (trees, share, file, text) = if first {
+            let trees = vec![root.join("cpu"), root.join("cpuacct")];
+            (trees, ("cpu.shares", "262144"), "cpu.cfs_quota_us", quota.to_string())
         } else {
-            (root.to_owned(), "cpu.max", format!("{quota} {period}"))
+            (vec![root.to_owned()], ("cpu.weight", "10000"), "cpu.max", format!("{quota} {period}"))
         };
-        let limit = Self { group: tree.join(format!("whatgives-story-{}", std::process::id())) };
-        fs::create_dir(&limit.group).with_context(|| format!("make the control group {}", limit.group.display()))?;
-        let file = limit.group.join(file);
-        fs::write(&file, text).with_context(|| format!("set {}", file.display()))?;
+        let name = format!("whatgives-story-{}", std::process::id());
+        let limit = Self { groups: trees.into_iter().map(|tree| tree.join(&name)).collect() };
+        for group in &limit.groups {
+            fs::create_dir_all(group).with_context(|| format!("make the control group {}", group.display()))?;
+        }
+        set(&limit.groups[0].join(file), &text)?;
+        // Before all others, so that nothing but its limit stands in its way.
+        set(&limit.groups[0].join(share.0), share.1)?;
         Ok(limit)
     }
 
     /// Puts a process there. It has to end before the value.
     pub fn holds(&self, pid: u32) -> anyhow::Result<()> {
-        let file = self.group.join("cgroup.procs");
-        fs::write(&file, pid.to_string()).with_context(|| format!("set {}", file.display()))
+        self.groups.iter().try_for_each(|group| set(&group.join("cgroup.procs"), &pid.to_string()))
     }
+}
+
+fn set(file: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(file, text).with_context(|| format!("set {}", file.display()))
 }
 
 impl Drop for Limit {
     fn drop(&mut self) {
-        // An empty one is all that may be left over.
-        let _ = fs::remove_dir(&self.group);
+        for group in &self.groups {
+            // An empty one is all that may be left over.
+            let _ = fs::remove_dir(group);
+        }
     }
 }
 
