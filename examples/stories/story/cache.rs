@@ -61,13 +61,14 @@ fn comes_back(here: &Mutex<VecDeque<(Instant, u64)>>, chance: f64) -> Option<u64
     (chance > 0.5).then(|| here.get((one_of as usize).checked_sub(1)?).map(|(_, number)| *number))?
 }
 
-/// Takes 10 ms of the one thread of Redis.
-const SCRIPT: &str = "local begin = os.clock() while os.clock() - begin < 0.01 do end return 1";
+/// Keeps the one thread of Redis busy for so many turns.
+const SCRIPT: &str = "for turn = 1, tonumber(ARGV[1]) do end return 1";
 
 /// Every other visit runs a script for which Redis stands still for 10 ms: it carries 200 visits a second, and everybody waits.
 pub fn redis_slow_script(stage: &Stage) -> anyhow::Result<()> {
     let server = stage.server("redis", &[])?;
-    let course = Course(vec![Leg::flat(15.0, 10), Leg::slope(15.0, 190.0, 40)]);
+    let course = Course(vec![Leg::flat(20.0, 10), Leg::slope(20.0, 260.0, 40)]);
+    let turns = load::runtime()?.block_on(turns_for(Duration::from_millis(10), server.get("REDIS_URL")))?;
     stage.sampled(None, &["--redis", server.get("REDIS_PROBE_URL")], |log| {
         load::runtime()?.block_on(async {
             let connection = shop::patient(server.get("REDIS_URL")).await?;
@@ -75,12 +76,12 @@ pub fn redis_slow_script(stage: &Stage) -> anyhow::Result<()> {
                 let mut connection = connection.clone();
                 Box::pin(async move {
                     let (step, command) = if visit.chance > 0.5 {
-                        ("count", redis::cmd("EVAL").arg(SCRIPT).arg(0).to_owned())
+                        ("count", script(turns))
                     } else {
                         ("look", redis::cmd("EXISTS").arg("catalog").to_owned())
                     };
                     let asked = command.query_async::<i64>(&mut connection).await;
-                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    tokio::time::sleep(Duration::from_millis(100)).await;
                     let outcome = if asked.is_ok() { Outcome::Ok } else { Outcome::Fail };
                     Answer { step, outcome, code: None }
                 })
@@ -89,6 +90,23 @@ pub fn redis_slow_script(stage: &Stage) -> anyhow::Result<()> {
             Ok(())
         })
     })
+}
+
+fn script(turns: u64) -> redis::Cmd {
+    redis::cmd("EVAL").arg(SCRIPT).arg(0).arg(turns).to_owned()
+}
+
+/// How many turns take so long on this machine: the quickest of a few tries, since others may use the processor too.
+async fn turns_for(lasts: Duration, url: &str) -> anyhow::Result<u64> {
+    const TRIED: u64 = 2_000_000;
+    let mut connection = shop::patient(url).await?;
+    let mut quickest = Duration::MAX;
+    for _ in 0..10 {
+        let begin = Instant::now();
+        script(TRIED).query_async::<i64>(&mut connection).await?;
+        quickest = quickest.min(begin.elapsed());
+    }
+    Ok((TRIED as f64 * lasts.as_secs_f64() / quickest.as_secs_f64()) as u64)
 }
 
 /// One page that all want is kept for 8 s. When it is dropped everybody reads it anew, which takes 300 ms.
