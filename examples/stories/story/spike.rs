@@ -23,7 +23,7 @@ pub fn no_recovery(stage: &Stage) -> anyhow::Result<()> {
 fn spike(stage: &Stage, patience: Duration, tries: u32) -> anyhow::Result<()> {
     let database = stage.server("postgres15", &[])?;
     let shop = Shop::open(&["--postgres", database.get("POSTGRES15_URL"), "--pool=8", "--statement=100"])?;
-    let course = Course(vec![Leg::flat(50.0, 20), Leg::flat(160.0, 3), Leg::flat(50.0, 30)]);
+    let course = Course(vec![Leg::flat(30.0, 20), Leg::flat(200.0, 3), Leg::flat(30.0, 30)]);
     stage.sampled(None, &["--metrics", &shop.metrics()], |log| {
         let at = shop.address.clone();
         let app: App = Arc::new(move |_: Visit| {
