@@ -19,7 +19,7 @@ impl Pool {
     pub async fn open(url: &str, max: u32, statement_ms: u64) -> anyhow::Result<Self> {
         let server: PgConnectOptions = url.parse()?;
         let options = PgPoolOptions::new().max_connections(max).test_before_acquire(false);
-        let options = options.acquire_timeout(Duration::from_secs(60));
+        let options = options.acquire_timeout(Duration::from_mins(1));
         let connections = options.connect_with(server.ssl_mode(PgSslMode::Disable)).await?;
         let mut open = Vec::new();
         for _ in 0..max {

@@ -27,6 +27,7 @@ pub fn cpu(stage: &Stage) -> anyhow::Result<()> {
 }
 
 /// How the page comes to those who look.
+#[derive(Clone, Copy)]
 enum Page {
     /// From the database, each time.
     Read,
