@@ -1,7 +1,7 @@
 //! The application of the stories that need one: a shop of one thread, before real servers.
 //!
 //! `GET /buy` holds one of a few connections of the database for as long as a statement takes. `GET /page?KEY` answers from
-//! the cache, and on a miss reads the page from the database and keeps it; `GET /session?KEY` puts something of a visitor
+//! the cache, and on a miss reads the page from the database, in several statements, and keeps it; `GET /session?KEY` puts something of a visitor
 //! into the cache. `GET /metrics` tells how it fares. It is a process of its own, so that it can be limited and watched.
 
 mod cache;
@@ -36,21 +36,27 @@ struct Options {
     /// How long a statement takes there
     #[arg(long, value_name = "MS", default_value_t = 100)]
     statement: u64,
-    /// A cache
+    /// Connections of their own for reading pages, which take 60 ms each time
+    #[arg(long, value_name = "CONNECTIONS")]
+    page_pool: Option<u32>,
+    /// How many statements make a page
+    #[arg(long, default_value_t = 1)]
+    reads: u32,
+    /// A cache that keeps what it is given until the time of day is next a multiple of `keep`
     #[arg(long, value_name = "URL")]
     redis: Option<String>,
-    /// A cache
+    /// A cache that keeps what it is given for as long as `keep`
     #[arg(long, value_name = "HOST:PORT")]
     memcached: Option<String>,
-    /// How long the cache keeps what it is given
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    /// How long the cache keeps what it is given; 0: for ever
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     keep: u32,
     /// How large that is
     #[arg(long, value_name = "BYTES", default_value_t = 1000)]
     size: usize,
-    /// Pages are read again before the cache drops them
-    #[arg(long)]
-    refresh: bool,
+    /// The cache drops no page; each is read again after so long
+    #[arg(long, value_name = "SECONDS")]
+    refresh: Option<u64>,
     /// The processor time that each visit takes
     #[arg(long, value_name = "US", default_value_t = 0)]
     work: u64,
@@ -62,6 +68,7 @@ struct Options {
 struct Served {
     options: Options,
     pool: Option<Pool>,
+    page_pool: Option<Pool>,
     cache: Option<Cache>,
     refreshed: Mutex<BTreeSet<String>>,
     requests: AtomicU64,
@@ -76,9 +83,13 @@ pub fn run(args: impl Iterator<Item = std::ffi::OsString>) -> anyhow::Result<()>
             Some(url) => Some(Pool::open(url, options.pool, options.statement).await.context("the database")?),
             None => None,
         };
+        let page_pool = match (&options.postgres, options.page_pool) {
+            (Some(url), Some(connections)) => Some(Pool::open(url, connections, 60).await.context("the database")?),
+            _ => None,
+        };
         let cache = Cache::open(options.redis.as_deref(), options.memcached.as_deref()).await.context("the cache")?;
         let (refreshed, zero) = (Mutex::default(), || AtomicU64::new(0));
-        let shop = Arc::new(Served { options, pool, cache, refreshed, requests: zero(), in_flight: zero() });
+        let shop = Arc::new(Served { options, pool, page_pool, cache, refreshed, requests: zero(), in_flight: zero() });
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         println!("{}", listener.local_addr()?);
         io::stdout().flush()?;
@@ -141,22 +152,34 @@ impl Served {
         {
             return Ok(found);
         }
-        self.statement().await?;
+        self.read_page().await?;
         self.put(key).await?;
         let first = || self.refreshed.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned());
-        if self.options.refresh && first() {
-            tokio::spawn(Arc::clone(self).refresh(key.to_owned()));
+        if let Some(after) = self.options.refresh
+            && first()
+        {
+            tokio::spawn(Arc::clone(self).refresh(key.to_owned(), Duration::from_secs(after)));
         }
         Ok("read anew\n".to_owned())
     }
 
-    /// Reads a page again, each time well before the cache drops it.
-    async fn refresh(self: Arc<Self>, key: String) -> anyhow::Result<()> {
+    async fn refresh(self: Arc<Self>, key: String, after: Duration) -> anyhow::Result<()> {
         loop {
-            tokio::time::sleep(Duration::from_secs(u64::from(self.options.keep)) / 2).await;
-            self.statement().await?;
+            tokio::time::sleep(after).await;
+            self.read_page().await?;
             self.put(&key).await?;
         }
+    }
+
+    /// One statement after the other, each on whatever connection is free.
+    async fn read_page(&self) -> anyhow::Result<()> {
+        for _ in 0..self.options.reads {
+            match &self.page_pool {
+                Some(pool) => pool.statement().await?,
+                None => self.statement().await?,
+            }
+        }
+        Ok(())
     }
 
     async fn put(&self, key: &str) -> anyhow::Result<()> {

@@ -1,7 +1,8 @@
 //! The shop's cache: Redis or memcached.
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncCommands as _, AsyncConnectionConfig};
+use redis::{AsyncCommands as _, AsyncConnectionConfig, SetExpiry, SetOptions};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 pub enum Cache {
     Redis(MultiplexedConnection),
@@ -30,10 +31,16 @@ impl Cache {
         }
     }
 
-    /// Keeps it for so many seconds.
+    /// Keeps it; 0 seconds are for ever.
     pub async fn set(&self, key: &str, value: String, seconds: u32) -> anyhow::Result<()> {
         match self {
-            Self::Redis(connection) => Ok(connection.clone().set_ex(key, value, u64::from(seconds)).await?),
+            Self::Redis(connection) if seconds == 0 => Ok(connection.clone().set(key, value).await?),
+            Self::Redis(connection) => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+                let next = now.next_multiple_of(u64::from(seconds)).max(now + 1);
+                let until = SetOptions::default().with_expiration(SetExpiry::EXAT(next));
+                Ok(connection.clone().set_options(key, value, until).await?)
+            }
             Self::Memcached(client) => {
                 let (client, key) = (client.clone(), key.to_owned());
                 Ok(tokio::task::spawn_blocking(move || client.set(&key, value, seconds)).await??)
