@@ -122,12 +122,12 @@ fn mover(frame: &Frame, phases: &Phases, found: &Move) -> Mover {
         resource: if gauge.meaning.resource.is_empty() { gauge.name.clone() } else { gauge.meaning.resource.clone() },
         basis: if gauge.guessed { Basis::Inferred } else { Basis::Measured },
         evidence: match found.evidence {
-            Evidence::Waits => "waiting",
-            Evidence::OffPath => "work that no request waits for",
-            Evidence::Silence => "stopped answering",
-            Evidence::Ceiling => "capacity used up; its waiting was not watched",
-        }
-        .to_owned(),
+            Evidence::Waits => "waiting".to_owned(),
+            Evidence::Recurs { period_ms } => format!("again and again, every {} s", short(period_ms as f64 / 1e3)),
+            Evidence::OffPath => "work that no request waits for".to_owned(),
+            Evidence::Silence => "stopped answering".to_owned(),
+            Evidence::Ceiling => "capacity used up; its waiting was not watched".to_owned(),
+        },
         decided_by: None,
         class_guessed: gauge.guessed,
     }
