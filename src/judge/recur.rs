@@ -3,7 +3,7 @@
 //! **Question.** Do a gauge's bursts recur with the load, so that they are one departure from the first of them on? A single
 //! departure must stay ([`super::depart`]); these never do. **Method.** Bursts are stretches over the floor, each of which
 //! would raise the alarm by itself if no reading were clipped. They recur if at least three come at a steady period, or each deeper than the one before; and they grow with
-//! the load if their depth rises with it at least half as fast as it does, or if the stretch of lower load before the first
+//! the load if what is lost in them (depth times length: a ratio has a bottom, and a stampede then lasts longer) rises with it at least half as fast as it does, or if the stretch of lower load before the first
 //! of them held none although two periods had passed. **How it fails.** Bursts at the tick's own period are one reading. A
 //! job of others that happens to begin with the load and comes three times passes for a stampede where the load does not
 //! climb: it is told with its period.
@@ -15,7 +15,7 @@ use super::robust::{median, quantile};
 const FEWEST: usize = 3;
 /// Periods within this share of their median are steady.
 const STEADY: f64 = 0.15;
-/// Of the share by which the load rises between two bursts, so much at least must show in their depth.
+/// Of the share by which the load rises between two bursts, so much at least must show in what is lost in them.
 const WITH_LOAD: f64 = 0.5;
 /// A load under this share of the first burst's is a lower load.
 const LOWER: f64 = 0.8;
@@ -27,8 +27,8 @@ pub struct Burst {
     pub start: usize,
     /// The bin behind its last.
     pub end: usize,
-    /// Its highest excess.
-    pub depth: f64,
+    /// What is lost in it: its mean excess times its bins, those that were not read too.
+    pub lost: f64,
     /// The load in it.
     pub load: f64,
 }
@@ -48,21 +48,23 @@ pub struct Recurring {
 
 /// The bursts of an excess within its range; those nearer than the smoothing are one.
 pub fn bursts(excess: &Excess, windows: Windows) -> Vec<Burst> {
-    let mut found: Vec<(Burst, f64)> = Vec::new();
+    // With how many readings, and their sum in scales.
+    let mut found: Vec<(Burst, f64, f64)> = Vec::new();
     for bin in excess.range.0..excess.range.1 {
         let (value, scales) = (excess.values[bin], excess.values[bin] / excess.scale[bin]);
         if value.is_nan() || value <= excess.floor[bin] {
             continue;
         }
         match found.last_mut() {
-            Some((last, sum)) if bin < last.end + windows.smooth => {
-                (last.end, last.depth) = (bin + 1, last.depth.max(value));
-                *sum += scales;
+            Some((last, readings, sum)) if bin < last.end + windows.smooth => {
+                (last.end, last.lost) = (bin + 1, last.lost + value);
+                (*readings, *sum) = (*readings + 1.0, *sum + scales);
             }
-            _ => found.push((Burst { start: bin, end: bin + 1, depth: value, load: excess.load[bin] }, scales)),
+            _ => found.push((Burst { start: bin, end: bin + 1, lost: value, load: excess.load[bin] }, 1.0, scales)),
         }
     }
-    found.into_iter().filter(|(_, sum)| *sum > windows.height).map(|(burst, _)| burst).collect()
+    let alarming = found.into_iter().filter(|(_, _, sum)| *sum > windows.height);
+    alarming.map(|(burst, readings, _)| Burst { lost: burst.lost / readings * (burst.end - burst.start) as f64, ..burst }).collect()
 }
 
 /// Whether the bursts recur with the load.
@@ -74,7 +76,7 @@ pub fn recurring(excess: &Excess, windows: Windows) -> Option<Recurring> {
     let periods: Vec<f64> = found.windows(2).map(|pair| (pair[1].start - pair[0].start) as f64).collect();
     let period = median(periods.iter().copied());
     let steady = periods.iter().all(|one| (one - period).abs() <= (STEADY * period).max(1.0));
-    let deeper = found.windows(2).all(|pair| pair[1].depth > pair[0].depth);
+    let deeper = found.windows(2).all(|pair| pair[1].lost > pair[0].lost);
     // What fills most of its period is no burst.
     let short = found.iter().all(|burst| ((burst.end - burst.start) as f64) < 0.7 * period);
     ((steady || deeper) && short && (rises_with_load(&found) || began_with_load(excess, &found[0], period))).then(|| Recurring {
@@ -93,8 +95,8 @@ fn rises_with_load(found: &[Burst]) -> bool {
     let (slow, fast) = (&by_load[..half], &by_load[by_load.len() - half..]);
     let of = |bursts: &[Burst], what: fn(&Burst) -> f64| median(bursts.iter().map(what));
     let load = of(fast, |burst| burst.load) / of(slow, |burst| burst.load);
-    let depth = of(fast, |burst| burst.depth) / of(slow, |burst| burst.depth);
-    load > 1.1 && depth >= 1.0 + WITH_LOAD * (load - 1.0)
+    let lost = of(fast, |burst| burst.lost) / of(slow, |burst| burst.lost);
+    load > 1.1 && lost >= 1.0 + WITH_LOAD * (load - 1.0)
 }
 
 /// Whether the lower load before the first burst was long enough to have held two.
@@ -134,6 +136,15 @@ mod tests {
     #[test]
     fn a_job_of_the_same_size_at_any_load_is_none_however_often_it_comes() {
         assert_eq!(judge(10, 40, |_| 20.0, climb), None);
+    }
+
+    #[test]
+    fn bursts_that_cannot_be_deeper_and_last_longer_with_the_load_recur_with_it() {
+        let load: Vec<f64> = (0..400).map(climb).collect();
+        let values: Vec<f64> = (0..400).map(|n| if n % 40 < n / 16 { 20.0 } else { 0.0 }).collect();
+        let (scale, floor) = (vec![1.0; 400], vec![4.0; 400]);
+        let excess = Excess { values: &values, scale: &scale, floor: &floor, load: &load, range: (0, 400), steps: &[] };
+        assert_eq!(recurring(&excess, WINDOWS).map(|found| found.period), Some(40.0));
     }
 
     #[test]
