@@ -196,10 +196,16 @@ fn follow(bench: &Bench, n: usize, trace: Trace, evidence: Evidence) -> Trial {
     let steps: Vec<(usize, usize)> = bench.phases.parts.iter().filter(|part| part.name == "spike").map(|part| part.bins).collect();
     let excess = Excess { values: &trace.excess, scale: &trace.scale, floor: &trace.floor, load, range, steps: &steps };
     let path = depart::follow(&excess, bench.windows);
-    let outcome = if let Some(found) = path.departure {
-        Outcome::Moved(Box::new(moved(bench, n, &trace, evidence, found)))
-    } else if let (Evidence::Waits, Some(found)) = (evidence, recur::recurring(&excess, bench.windows)) {
+    // What only a step up makes stay may have come and gone with the load before it.
+    let stepped = |alarm: usize| steps.iter().find(|(from, to)| (*from..*to).contains(&alarm)).map(|(from, _)| *from);
+    let until = path.departure.map_or(Some(range.1), |found| stepped(found.alarm));
+    let recurring = until
+        .filter(|_| evidence == Evidence::Waits)
+        .and_then(|until| recur::recurring(&Excess { range: (range.0, until), ..excess }, bench.windows));
+    let outcome = if let Some(found) = recurring {
         Outcome::Moved(Box::new(recurs(bench, n, found)))
+    } else if let Some(found) = path.departure {
+        Outcome::Moved(Box::new(moved(bench, n, &trace, evidence, found)))
     } else {
         let highest = path.excursions.iter().max_by(|a, b| a.peak.total_cmp(&b.peak));
         highest.map_or(Outcome::Rested, |excursion| Outcome::Healed(excursion.start, excursion.end))
