@@ -209,12 +209,12 @@ fn follow(bench: &Bench, n: usize, trace: Trace, evidence: Evidence) -> Trial {
     let steps: Vec<(usize, usize)> = bench.phases.parts.iter().filter(|part| part.name == "spike").map(|part| part.bins).collect();
     let excess = Excess { values: &trace.excess, scale: &trace.scale, floor: &trace.floor, load, range, steps: &steps };
     let path = depart::follow(&excess, bench.windows);
-    // What only a step up makes stay may have come and gone with the load before it.
-    let stepped = |alarm: usize| steps.iter().find(|(from, to)| (*from..*to).contains(&alarm)).map(|(from, _)| *from);
-    let until = path.departure.map_or(Some(range.1), |found| stepped(found.alarm));
-    let recurring = until
-        .filter(|_| evidence == Evidence::Waits)
-        .and_then(|until| recur::recurring(&Excess { range: (range.0, until), ..excess }, bench.windows));
+    // What comes and goes with the load may stay in a step up, or lose its period there: it is looked for before it, too.
+    let in_step = |alarm: usize| steps.iter().any(|(from, to)| (*from..*to).contains(&alarm));
+    let ends = std::iter::once(range.1).chain(steps.iter().map(|(from, _)| *from));
+    let recurring = ends
+        .filter(|_| evidence == Evidence::Waits && path.departure.is_none_or(|found| in_step(found.alarm)))
+        .find_map(|end| recur::recurring(&Excess { range: (range.0, end), ..excess }, bench.windows));
     let outcome = if let Some(found) = recurring {
         Outcome::Moved(Box::new(recurs(bench, n, found)))
     } else if let Some(found) = path.departure {

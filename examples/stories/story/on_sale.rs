@@ -35,7 +35,7 @@ fn on_sale(stage: &Stage, options: &[&str]) -> anyhow::Result<()> {
     let always = ["--statement=200", "--page-pool=4", "--reads=10", "--work=2000", "--think=20"];
     let shop = Shop::open(&[&places[..], &always, options].concat())?;
     limit.holds(shop.pid())?;
-    let course = Course(vec![Leg::flat(10.0, 10), Leg::slope(10.0, 110.0, 40), Leg::flat(350.0, 6)]);
+    let course = Course(vec![Leg::flat(30.0, 10), Leg::slope(30.0, 110.0, 40), Leg::flat(350.0, 6)]);
     let (metrics, pid) = (shop.metrics(), shop.pid().to_string());
     let targets = ["--redis", cache.get("REDIS_PROBE_URL"), "--metrics", &metrics, "--cgroup", &pid];
     stage.sampled(None, &targets, |log| {
