@@ -72,5 +72,6 @@ mod open_loop;
 
 mod complaints;
 mod readme;
+mod stories;
 mod story_mysql;
 mod story_on_sale;
