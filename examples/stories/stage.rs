@@ -58,7 +58,7 @@ impl Stage {
         sampler.wait_for_first_tick(&ticks)?;
         load(&log)?;
         sampler.end()?;
-        compress(&log)
+        [ticks, self.folder.join(name("waits.tsv")), log].iter().try_for_each(|made| compress(made))
     }
 
     /// Puts the files into the folder of the recorded run.
@@ -123,13 +123,13 @@ impl Drop for Sampler {
     }
 }
 
-/// The log as a gzip in its place: a recorded run is to be small.
-fn compress(log: &Path) -> anyhow::Result<()> {
-    let mut packed = log.as_os_str().to_owned();
+/// A gzip in the file's place: a recorded run is to be small.
+fn compress(file: &Path) -> anyhow::Result<()> {
+    let mut packed = file.as_os_str().to_owned();
     packed.push(".gz");
     let mut out = flate2::write::GzEncoder::new(fs::File::create_new(packed)?, flate2::Compression::best());
-    io::copy(&mut fs::File::open(log)?, &mut out)?;
+    io::copy(&mut fs::File::open(file)?, &mut out)?;
     out.finish()?;
-    fs::remove_file(log)?;
+    fs::remove_file(file)?;
     Ok(())
 }

@@ -163,7 +163,7 @@ pub fn arguments(folder: &Path, truth: &Truth) -> anyhow::Result<Vec<OsString>> 
     let mut args: Vec<OsString> = Vec::new();
     if truth.ladder {
         args.push("ladder".into());
-        let rungs: Vec<_> = of_kind(".ticks.tsv").collect();
+        let rungs: Vec<_> = of_kind("ticks.tsv").collect();
         ensure!(!rungs.is_empty(), "no rungs in {}", folder.display());
         args.extend(rungs.into_iter().map(OsString::from));
     } else {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "correlate", version, about, after_help = after_help())]
 pub struct Options {
-    /// The sampler's files: PREFIX.ticks.tsv, and PREFIX.waits.tsv where it does not stand beside it
+    /// The sampler's files: PREFIX.ticks.tsv, and PREFIX.waits.tsv where it does not stand beside it; gzips are read as well
     #[arg(required_unless_present = "timeline", value_name = "FILE")]
     pub files: Vec<PathBuf>,
 

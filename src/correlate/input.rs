@@ -1,10 +1,9 @@
 //! Which file is which, and the drivers' logs.
 
 use crate::driver::caveat::RELATIVE_CLOCK;
-use crate::text::InputError;
+use crate::text::{self, InputError};
 use crate::timeline::Timeline;
 use crate::{driver, ticks, waits};
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -43,7 +42,7 @@ pub fn files(given: &[PathBuf]) -> Result<Files, InputError> {
 }
 
 fn first_line(path: &Path) -> Result<String, InputError> {
-    let file = File::open(path).map_err(|why| InputError::new(path, format!("cannot be opened: {why}")))?;
+    let file = text::open(path).map_err(|why| InputError::new(path, format!("cannot be opened: {why}")))?;
     let mut line = Vec::new();
     BufReader::new(file).read_until(b'\n', &mut line).map_err(|why| InputError::new(path, format!("cannot be read: {why}")))?;
     Ok(String::from_utf8_lossy(&line).trim_start_matches('\u{feff}').trim_end().to_owned())
@@ -51,9 +50,10 @@ fn first_line(path: &Path) -> Result<String, InputError> {
 
 fn beside(ticks: &Path) -> Option<PathBuf> {
     let name = ticks.file_name()?.to_str()?;
-    let prefix = name.strip_suffix("ticks.tsv")?;
-    let waits = ticks.with_file_name(format!("{prefix}waits.tsv"));
-    (waits != ticks && first_line(&waits).is_ok_and(|line| line == waits::FIRST_LINE)).then_some(waits)
+    let prefix = name.strip_suffix(".gz").unwrap_or(name).strip_suffix("ticks.tsv")?;
+    let names = [format!("{prefix}waits.tsv"), format!("{prefix}waits.tsv.gz")];
+    let mut there = names.iter().map(|name| ticks.with_file_name(name));
+    there.find(|waits| first_line(waits).is_ok_and(|line| line == waits::FIRST_LINE))
 }
 
 /// The drivers' logs of one run as one timeline; `None` where none was given.

@@ -48,4 +48,14 @@ macro_rules! stories {
 stories! {
     a_hot_row_of_mysql_is_named "mysql-hot-row",
     bookings_spread_over_many_rows_name_no_lock "mysql-many-rows",
+    connections_that_mysql_refuses_at_its_limit_are_named "mysql-max-connections",
+    a_hot_row_of_postgresql_is_named "postgres-hot-row",
+    an_advisory_lock_of_postgresql_is_named "postgres-advisory-lock",
+    clients_who_wait_for_a_connection_of_pgbouncer_are_named "pgbouncer-pool",
+    an_applications_own_pool_is_named_and_not_the_database_behind_it "app-pool",
+    a_light_load_names_nothing "nothing",
+    a_driver_with_too_few_workers_is_blamed_and_no_target "driver-bottleneck",
+    the_workers_of_a_web_server_are_named_on_a_ladder_of_closed_loops "ladder",
+    a_maintenance_pass_that_grows_is_told_of_a_soak "soak",
+    memory_that_is_never_given_back_is_told_of_a_plateau "leak",
 }
