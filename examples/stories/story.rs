@@ -42,12 +42,7 @@ fn climb(from: f64, to: f64) -> Course {
 }
 
 /// An open loop of visitors who come at random, always the same ones, to the application that `app` has made ready.
-fn open(
-    course: Course,
-    workers: Option<usize>,
-    log: &Path,
-    app: impl Future<Output = anyhow::Result<App>>,
-) -> anyhow::Result<()> {
+fn open(course: Course, workers: Option<usize>, log: &Path, app: impl Future<Output = anyhow::Result<App>>) -> anyhow::Result<()> {
     load::runtime()?.block_on(async {
         load::open(course, 1, workers, app.await?, log).await?;
         Ok(())

@@ -88,7 +88,7 @@ pub fn small_pool(stage: &Stage) -> anyhow::Result<()> {
             let pool = Arc::new(Pool { connections, free: Semaphore::new(CONNECTIONS as usize), told });
             let app: App = Arc::new(move |_| {
                 let pool = pool.clone();
-                Box::pin(async move { postgres::answer(pool.booking().await) })
+                Box::pin(async move { postgres::answer(&pool.booking().await) })
             });
             Ok(app)
         })

@@ -31,7 +31,7 @@ fn bookings(stage: &Stage, lock: &'static str, slot: fn(f64) -> i32) -> anyhow::
             let pool = pool(server.get("POSTGRES15_URL"), 190).await?;
             let app: App = Arc::new(move |visit: Visit| {
                 let pool = pool.clone();
-                Box::pin(async move { answer(book(&pool, lock, slot(visit.chance)).await) })
+                Box::pin(async move { answer(&book(&pool, lock, slot(visit.chance)).await) })
             });
             Ok(app)
         })
@@ -75,7 +75,7 @@ pub fn small_pool(stage: &Stage) -> anyhow::Result<()> {
             let app: App = Arc::new(move |_| {
                 let clients = clients.clone();
                 // A prepared statement would not find its server again.
-                Box::pin(async move { answer(clients.execute(sqlx::raw_sql("SELECT pg_sleep(0.1)")).await.map(|_| ())) })
+                Box::pin(async move { answer(&clients.execute(sqlx::raw_sql("SELECT pg_sleep(0.1)")).await) })
             });
             Ok(app)
         })
@@ -87,9 +87,9 @@ fn bouncer(stage: &Stage, postgres: &Server) -> anyhow::Result<Server> {
     stage.server("pgbouncer", &[("PGBOUNCER_BACKEND", &backend), ("PGBOUNCER_POOL", "10")])
 }
 
-pub fn answer(ended: sqlx::Result<()>) -> Answer {
+pub fn answer<T>(ended: &sqlx::Result<T>) -> Answer {
     let outcome = match ended {
-        Ok(()) => Outcome::Ok,
+        Ok(_) => Outcome::Ok,
         Err(sqlx::Error::PoolTimedOut) => Outcome::Timeout,
         Err(sqlx::Error::Database(_)) => Outcome::Fail,
         Err(_) => Outcome::Transport,
