@@ -4,6 +4,7 @@
 //! [`series`] turns counters into rates over the real read times, [`grid`] keeps them on bins of one width however long the
 //! run is, [`guess`] gives undeclared gauges a class, [`currency`] turns every class into waiting per request, [`rest`]
 //! learns what the load explains, [`depart`] finds the departure that stays, and [`onset`] says when it began.
+//! [`trend`] is for what should stand still and grows.
 
 pub mod currency;
 pub mod depart;
@@ -13,4 +14,6 @@ pub mod hinge;
 pub mod onset;
 pub mod rest;
 pub mod robust;
+pub mod segment;
 pub mod series;
+pub mod trend;

@@ -1,5 +1,6 @@
 //! The command line of `correlate`.
 
+use super::phases::Given;
 use crate::driver;
 use clap::{Args, Parser};
 use std::path::PathBuf;
@@ -28,6 +29,11 @@ pub struct Options {
     /// latency, 5 ms without a driver's log)
     #[arg(long, value_name = "MS")]
     pub floor: Option<f64>,
+
+    /// A part of the run as you know it, in seconds or durations since its start: plateau=5m..15m, spike=900..960 (repeat it);
+    /// rest, warm-up, climb, rung, plateau, soak, spike and cool-down are judged as such, other names are only told
+    #[arg(long, value_name = "NAME=START..END")]
+    pub phase: Vec<Given>,
 
     /// Say of one gauge why it was or was not a mover, with everything that was tested as a table for plotting
     #[arg(long, value_name = "GAUGE")]

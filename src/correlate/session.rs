@@ -9,10 +9,13 @@ use super::clocks;
 use super::explain;
 use super::floors::Floors;
 use super::gather::{self, Frame};
+use super::growth::{self, Runs};
 use super::input::{self, Files};
 use super::knee;
 use super::movers::{self, Evidence, Outcome};
 use super::phases::Phases;
+use super::recovery;
+use super::steps;
 use super::symptoms;
 use super::tell;
 use super::verdict::{Answer, Aside, Caveat, Run, Verdict};
@@ -44,6 +47,7 @@ impl Session {
         let measured = timeline.as_ref().and_then(|timeline| Load::from_driver(&frame, timeline));
         let load = measured.or_else(|| Load::inferred(&frame));
         let phases = load.as_ref().and_then(|load| Phases::of(&frame, load));
+        let phases = phases.map(|phases| phases.with(&frame, &options.phase));
         Ok(Self { files, frame, waits, timeline, load, phases, caveats })
     }
 
@@ -64,8 +68,9 @@ impl Session {
         let floors = Floors::of(frame, load, phases, options.floor);
         tell::measure(&mut run, frame, load, phases, floors);
 
+        let bench = Bench::new(frame, load, phases, floors);
         let mut moved = Vec::new();
-        for (gauge, outcome) in frame.gauges.iter().zip(movers::judge(&Bench::new(frame, load, phases, floors))) {
+        for (gauge, outcome) in frame.gauges.iter().zip(movers::judge(&bench)) {
             run.judged += usize::from(!matches!(outcome, Outcome::Evidence | Outcome::NotJudged(_)));
             match outcome {
                 Outcome::Moved(found) => moved.push(*found),
@@ -93,7 +98,22 @@ impl Session {
         let first = order.movers.first();
         let felt = timeline.map(|timeline| symptoms::felt(frame, phases, timeline, first, options.threshold));
         caveats.extend(caveats::of_load(frame, load, phases, timeline, first));
+        caveats.extend(timeline.is_none().then(caveats::steps_not_told));
         caveats.extend(caveats::of_answer(frame, phases, first, felt.as_deref().unwrap_or_default()));
+
+        let held = Runs {
+            frame,
+            load,
+            phases,
+            timeline,
+            moved: &order.movers.iter().map(|found| found.gauge).collect::<Vec<usize>>(),
+            first: first.map(|first| first.onset.at),
+        };
+        let growth = growth::find(held).map_err(|why| caveats.push(growth_caveat(options, frame, phases, &why))).ok();
+        let recovery = Some(recovery::find(&bench, timeline, options.threshold)).filter(|found| !found.is_empty());
+        if recovery.is_none() {
+            caveats.push(caveats::recovery_not_told(phases.parts.iter().any(|part| part.name == "spike")));
+        }
 
         let (movers, shares) = tell::movers(frame, phases, order, shares);
         let verdict = match (movers.is_empty(), caveats.iter().any(|caveat| caveat.can_change_name)) {
@@ -109,6 +129,9 @@ impl Session {
             waits: shares,
             phases: Some(tell::phases(frame, phases)),
             knee: knee::find(frame, load, phases),
+            growth,
+            recovery,
+            steps: timeline.map(steps::table),
             ..empty(run, caveats)
         }
     }
@@ -138,9 +161,13 @@ fn same_clock(frame: &Frame, timeline: Timeline, caveats: &mut Vec<Caveat>) -> O
     Some(timeline)
 }
 
+fn growth_caveat(options: &Options, frame: &Frame, phases: &Phases, why: &growth::Why) -> Caveat {
+    let judged_s = (phases.range.1 - phases.range.0) as f64 * frame.step_s;
+    caveats::growth_not_told(why, judged_s, !options.phase.is_empty())
+}
+
 /// A verdict that names nothing.
-fn empty(run: Run, mut caveats: Vec<Caveat>) -> Verdict {
-    caveats.push(caveats::not_told());
+fn empty(run: Run, caveats: Vec<Caveat>) -> Verdict {
     Verdict {
         whatgives: env!("CARGO_PKG_VERSION"),
         run,

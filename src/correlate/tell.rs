@@ -76,7 +76,7 @@ pub fn phases(frame: &Frame, phases: &Phases) -> Vec<Phase> {
     let part = |part: &super::phases::Part| {
         let (from, to) = (phases.axis[part.bins.0], phases.axis[part.bins.1 - 1]);
         Phase {
-            name: part.name.to_owned(),
+            name: part.name.clone(),
             from_s: round(frame.elapsed_s(part.bins.0) - frame.step_s / 2.0, 1).max(0.0),
             to_s: round(frame.elapsed_s(part.bins.1 - 1) + frame.step_s / 2.0, 1),
             rate_per_s: (from.is_finite() && to.is_finite()).then(|| [round(from, 2), round(to, 2)]),

@@ -1,6 +1,9 @@
 //! The verdict: one typed struct with everything that a report prints. Fields stand in the order of the JSON.
 
 use super::align::Basis;
+use super::growth::Growth;
+use super::recovery::Recovery;
+use super::steps::Step;
 use serde::Serialize;
 
 /// A value with the interval that holds it.
@@ -99,7 +102,7 @@ pub struct WaitShare {
 /// A part of the run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Phase {
-    /// rest, warm-up, low load, climb, plateau, spike, cool-down.
+    /// rest, warm-up, low load, climb, rung, plateau, soak, spike, descent, cool-down, or a name given by the user.
     pub name: String,
     /// Seconds since the run's start.
     pub from_s: f64,
@@ -227,11 +230,11 @@ pub struct Verdict {
     /// The rate that the system can do.
     pub knee: Option<Knee>,
     /// Growth on a plateau.
-    pub growth: Option<serde_json::Value>,
-    /// Recovery after a spike.
-    pub recovery: Option<serde_json::Value>,
+    pub growth: Option<Growth>,
+    /// Recovery after each spike.
+    pub recovery: Option<Vec<Recovery>>,
     /// The steps of the journey.
-    pub steps: Option<serde_json::Value>,
+    pub steps: Option<Vec<Step>>,
     /// Gates.
     pub gates: Option<serde_json::Value>,
     /// What the reader must know.

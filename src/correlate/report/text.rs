@@ -25,8 +25,11 @@ pub fn render(verdict: &Verdict) -> String {
         let (value, low, high) = rounded(between);
         page.line("Knee", format!("{value} req/s  ({low} to {high})"), Some(knee.basis));
     }
+    super::held::growth(&mut page, verdict);
+    super::held::recovery(&mut page, verdict);
+    super::steps::table(&mut page, verdict);
     rest(&mut page, verdict);
-    for caveat in verdict.caveats.iter().filter(|caveat| caveat.code != "not_told") {
+    for caveat in verdict.caveats.iter().filter(|caveat| !caveat.code.ends_with("_not_told")) {
         page.line("Caveat", format!("{} ({}): {}", caveat.text, caveat.code, caveat.todo), None);
     }
     page.print()
@@ -163,7 +166,7 @@ fn rest(page: &mut Page, verdict: &Verdict) {
 }
 
 /// A value and its interval with no more digits than the interval's width carries.
-fn rounded(between: Between) -> (String, String, String) {
+pub(super) fn rounded(between: Between) -> (String, String, String) {
     let width = (between.high - between.low).abs();
     let step = if width > 0.0 {
         10_f64.powf((width / 4.0).log10().floor())
@@ -189,7 +192,7 @@ pub fn at(onset: Onset) -> String {
     format!("t+{value} s")
 }
 
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     if value == value.round() && value.abs() < 1e15 {
         thousands(value)
     } else if value.abs() >= 100.0 {
@@ -202,7 +205,7 @@ fn number(value: f64) -> String {
 }
 
 /// 1204 as 1,204.
-fn thousands(value: f64) -> String {
+pub(super) fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut out = String::new();
     for (n, digit) in digits.chars().enumerate() {
@@ -214,19 +217,17 @@ fn thousands(value: f64) -> String {
     if value <= -0.5 { format!("-{out}") } else { out }
 }
 
+/// The lines of the report.
 #[derive(Default)]
-struct Page {
+pub(super) struct Page {
     lines: Vec<(String, String, Option<Basis>)>,
 }
 
 impl Page {
-    fn line(&mut self, label: &str, text: String, basis: Option<Basis>) {
+    pub(super) fn line(&mut self, label: &str, text: String, basis: Option<Basis>) {
         // A label of several lines stands only on the first.
-        let label = if self.lines.last().is_some_and(|last| last.0 == label || (last.0.is_empty() && label == "Felt at")) {
-            String::new()
-        } else {
-            label.to_owned()
-        };
+        let before = self.lines.iter().rfind(|line| !line.0.is_empty()).map_or("", |line| &*line.0);
+        let label = if before == label { String::new() } else { label.to_owned() };
         self.lines.push((label, text, basis));
     }
 
