@@ -1,11 +1,11 @@
 //! Every story that can be made, in the order of the command `--all`.
 
 mod app;
+mod ladder;
 mod light;
 mod mysql;
 mod page;
 mod postgres;
-mod web;
 
 use crate::load::{self, App};
 use crate::open_loop::course::{Course, Leg};
@@ -31,7 +31,7 @@ pub const STORIES: &[Story] = &[
     Story { name: "app-pool", make: app::small_pool },
     Story { name: "nothing", make: light::nothing },
     Story { name: "driver-bottleneck", make: light::small_driver },
-    Story { name: "ladder", make: web::ladder },
+    Story { name: "ladder", make: ladder::rungs },
     Story { name: "soak", make: app::soak },
     Story { name: "leak", make: app::leak },
 ];

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 /// visitors on the children are all busy.
 const RUNGS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
-pub fn ladder(stage: &Stage) -> anyhow::Result<()> {
+pub fn rungs(stage: &Stage) -> anyhow::Result<()> {
     let database = stage.server("mysql", &[])?;
     let php = stage.server("phpfpm", &[])?;
     let backend = php.get("PHPFPM_ADDRESS");
