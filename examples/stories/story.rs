@@ -48,3 +48,11 @@ fn open(course: Course, workers: Option<usize>, log: &Path, app: impl Future<Out
         Ok(())
     })
 }
+
+/// The same, evenly: what is served one at a time has no queue until the rate is more than it can do.
+fn even(course: Course, log: &Path, app: impl Future<Output = anyhow::Result<App>>) -> anyhow::Result<()> {
+    load::runtime()?.block_on(async {
+        load::even(course, app.await?, log).await?;
+        Ok(())
+    })
+}

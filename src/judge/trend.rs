@@ -75,7 +75,7 @@ pub fn of(values: &[f64], longest: usize) -> Result<Trend, Untold> {
     let slow = tooth.map_or_else(|| 2.0 * correlation_time(values), |period| TEETH * period);
     let blocks = (n as f64 / shortest.max(slow)) as usize;
     if blocks < WANDERS && slow > shortest && tooth.is_none() {
-        return Ok(drift::of(values, fits.min(BLOCKS_AIMED_AT)));
+        return drift::of(values, fits.min(BLOCKS_AIMED_AT));
     }
     if blocks < FEWEST_BLOCKS {
         return Err(Untold::TooSlow(blocks));

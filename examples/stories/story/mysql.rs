@@ -1,7 +1,7 @@
 //! Bookings on MySQL: each locks its slot, thinks while it holds the lock, takes a place and commits. And visitors who each
 //! bring a connection of their own.
 
-use super::{climb, open};
+use super::{climb, even, open};
 use crate::load::{Answer, App, Visit};
 use crate::open_loop::requests::Outcome;
 use crate::stage::Stage;
@@ -25,7 +25,7 @@ pub fn many_rows(stage: &Stage) -> anyhow::Result<()> {
 fn bookings(stage: &Stage, slot: fn(Visit) -> u32) -> anyhow::Result<()> {
     let server = stage.server("mysql", &[])?;
     stage.sampled(None, &["--mysql", server.get("MYSQL_PROBE_URL")], |log| {
-        open(climb(5.0, 70.0), None, log, async {
+        even(climb(5.0, 70.0), log, async {
             let pool = pool(server.get("MYSQL_URL"), 250).await?;
             let app: App = Arc::new(move |visit: Visit| {
                 let pool = pool.clone();

@@ -1,7 +1,7 @@
 //! Bookings on PostgreSQL: each takes its lock, thinks while it holds it, takes a place and commits. And visitors at the
 //! door of PgBouncer, whose pool is small.
 
-use super::{climb, open};
+use super::{climb, even, open};
 use crate::load::{Answer, App, Visit};
 use crate::open_loop::requests::Outcome;
 use crate::server::Server;
@@ -27,7 +27,7 @@ pub fn advisory_lock(stage: &Stage) -> anyhow::Result<()> {
 fn bookings(stage: &Stage, lock: &'static str, slot: fn(f64) -> i32) -> anyhow::Result<()> {
     let server = stage.server("postgres15", &[])?;
     stage.sampled(None, &["--postgres", server.get("POSTGRES15_PROBE_URL")], |log| {
-        open(climb(3.0, 45.0), None, log, async {
+        even(climb(3.0, 45.0), log, async {
             let pool = pool(server.get("POSTGRES15_URL"), 190).await?;
             let app: App = Arc::new(move |visit: Visit| {
                 let pool = pool.clone();

@@ -7,7 +7,7 @@
 //! them, so that there the test errs on the careful side. **How it fails.** A drift that is no more than chance adds up to
 //! over the plateau is not seen.
 
-use super::{Trend, two_sided};
+use super::{FEWEST_BLOCKS, Trend, Untold, two_sided};
 use crate::judge::robust::{mean, median};
 
 /// The normal value of the interval that holds in 99 of 100.
@@ -15,33 +15,36 @@ const HOLDS: f64 = 2.576;
 /// How far the later half's mean may be from the whole's by chance.
 const LATER: f64 = 1.645;
 
-/// The drift of a series in steps over so many blocks.
-pub fn of(values: &[f64], blocks: usize) -> Trend {
+/// The drift of a series in steps over so many blocks; with the number of steps where those that were read are too few.
+pub fn of(values: &[f64], blocks: usize) -> Result<Trend, Untold> {
     let bins = values.len();
-    let edge = |at: usize| at * bins / blocks;
-    let begins = (0..blocks).filter_map(|at| values[edge(at)..edge(at + 1)].iter().copied().find(|value| value.is_finite()));
-    let points: Vec<f64> = begins.chain(values.iter().rev().copied().find(|value| value.is_finite())).collect();
-    let steps: Vec<f64> = points.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let read = |bin: &usize| values[*bin].is_finite();
+    let begins = (0..blocks).filter_map(|at| (at * bins / blocks..(at + 1) * bins / blocks).find(read));
+    let points: Vec<usize> = begins.chain((0..bins).rev().find(read)).collect();
+    let steps: Vec<f64> = points.windows(2).map(|pair| values[pair[1]] - values[pair[0]]).collect();
+    if steps.len() < FEWEST_BLOCKS {
+        return Err(Untold::TooShort(steps.len()));
+    }
     let count = steps.len() as f64;
     let step = mean(steps.iter().copied());
     let spread = (steps.iter().map(|one| (one - step).powi(2)).sum::<f64>() / (count - 1.0)).sqrt();
     let error = spread / count.sqrt();
     let later = mean(steps[steps.len() / 2..].iter().copied());
     let reach = LATER * spread / (count / 2.0).sqrt();
-    let block = bins as f64 / blocks as f64;
-    let per_bin = |step: f64| step / block;
+    let (first, last) = (points[0], points[points.len() - 1]);
+    let block = (last - first) as f64 / count;
     let held = student(HOLDS, count - 1.0) * error;
-    Trend {
-        slope: per_bin(step),
-        between: (per_bin(step - held), per_bin(step + held)),
-        level: median(points.iter().copied()),
-        last: points.last().copied().unwrap_or(f64::NAN),
+    Ok(Trend {
+        slope: step / block,
+        between: ((step - held) / block, (step + held) / block),
+        level: median(points.iter().map(|bin| values[*bin])),
+        last: values[last],
         p: if step == 0.0 { 1.0 } else { two_sided(normal(step.abs() / error, count - 1.0)) },
-        blocks,
+        blocks: steps.len(),
         block,
         minima: false,
         goes_on: if step >= 0.0 { later + reach >= 0.5 * step } else { later - reach <= 0.5 * step },
-    }
+    })
 }
 
 /// The normal value that is as far out as Student's with so many degrees of freedom.
@@ -58,6 +61,13 @@ fn student(z: f64, freedom: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_walk_read_in_one_corner_only_is_not_told() {
+        let mut values = vec![f64::NAN; 600];
+        (0..60).for_each(|n| values[n] = n as f64);
+        assert_eq!(of(&values, 20), Err(Untold::TooShort(2)));
+    }
 
     #[test]
     fn students_value_is_the_one_of_the_tables() {
