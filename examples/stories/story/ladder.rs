@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// Visitors of each rung. A visit takes some 40 ms in one of the 8 children, 25 in MySQL and 35 of thought: from some 20
+/// Visitors of each rung. A visit takes some 40 ms in one of the 8 children, 33 in MySQL and 35 of thought: from some 20
 /// visitors on the children are all busy.
 const RUNGS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
