@@ -3,7 +3,7 @@
 //! **Question.** What goes on growing although the load does not, how fast, and when does it reach its limit? **Method.**
 //! On each plateau, its first 20 s left out to settle: every gauge's trend in blocks ([`crate::judge::trend`]), Holm's
 //! correction over all of them, and only what is material: an hour of it is over a tenth of the level, or it reaches its
-//! capacity within a day. What grows no faster than the completed rate itself is the load's. Of each step the 50th, 95th and
+//! capacity within a day. What grows no faster than the load itself is the load's. Of each step the 50th, 95th and
 //! 99th percentile of every quarter, and the last over the first; whether the tail grew is asked of the share of requests
 //! over the whole stretch's own percentile, block by block. **How it fails.** Under eight independent blocks nothing is
 //! told. Where no plan says that the load was held (a closed loop, no driver's log), a plateau may be the system's own
@@ -147,7 +147,8 @@ fn judge(runs: Runs, part: &Part) -> Option<Held> {
     let settle = frame.bins_of(SETTLE_S, 1).min(whole / 6);
     let (from, to) = (part.bins.0 + settle, part.bins.1);
     let longest = frame.bins_of(BLOCK_S, 1);
-    let own = trend::of(&runs.load.completed[from..to], longest);
+    // What should have been sent, where somebody knows: what was completed has the chance of arrivals in it.
+    let own = trend::of(&runs.load.offered[from..to], longest);
     if matches!(own, Err(Untold::TooShort(_))) || to - from < 3 * FEWEST_BLOCKS {
         return None;
     }
@@ -161,7 +162,7 @@ fn judge(runs: Runs, part: &Part) -> Option<Held> {
     }
     let chances: Vec<f64> = told.iter().map(|(_, trend)| trend.p).collect();
     let stand = trend::holm(&chances, CHANCE);
-    let load_share = own.ok().map_or(0.0, |own| own.slope / own.level.abs().max(1e-9));
+    let load_share = own.ok().filter(|own| own.p < CHANCE).map_or(0.0, |own| own.slope / own.level.abs().max(1e-9));
     let mut gauges: Vec<Grown> = told
         .iter()
         .zip(stand)

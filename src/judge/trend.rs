@@ -2,8 +2,8 @@
 //!
 //! **Question.** Does this series grow on and on, and how fast? **Method.** Means of blocks, longer than the series'
 //! own correlation time, so that neighbours are nearly independent: Mann–Kendall on raw readings finds a leak in most
-//! series that merely wander. For a saw-tooth (slow rise, sudden fall: a collector of garbage) the minimum of each block, a
-//! block holding a whole tooth. The slope is Theil–Sen's with Sen's interval (Sen 1968; Gilbert 1987), the test
+//! series that merely wander. For a saw-tooth (slow rise, sudden fall: a collector of garbage) the lowest reading of each
+//! tooth. The slope is Theil–Sen's with Sen's interval (Sen 1968; Gilbert 1987), the test
 //! Mann–Kendall's (Mann 1945; Kendall 1975) with ties and with what correlation is left between the blocks (Hamed & Rao
 //! 1998, its first lag). What grew and stopped, a cache that filled, is no growth: the later half must grow too. Over many
 //! series, Holm's step-down (Holm 1979) keeps the chance of any false one. A series that wanders too slowly for blocks is
@@ -23,8 +23,10 @@ const BLOCKS_AIMED_AT: usize = 20;
 const WANDERS: usize = 12;
 /// Over how many points the correlation is followed.
 const POINTS: usize = 512;
-/// A block holds so many teeth at least.
-const TEETH: f64 = 1.3;
+/// Up to so many values the chance is counted and not read off a normal curve.
+const EXACT: usize = 20;
+/// More teeth than that are told by the lowest of several neighbours.
+const MOST_TEETH: usize = 40;
 /// The chance of a false one, over all series.
 pub const CHANCE: f64 = 0.01;
 
@@ -45,7 +47,7 @@ pub struct Trend {
     pub blocks: usize,
     /// Bins in one.
     pub block: f64,
-    /// Whether minima of blocks were taken: a saw-tooth.
+    /// Whether the minima of teeth were taken: a saw-tooth.
     pub minima: bool,
     /// Whether the later half goes on as the whole does.
     pub goes_on: bool,
@@ -56,7 +58,7 @@ pub struct Trend {
 pub enum Untold {
     /// So many blocks only, whatever the series.
     TooShort(usize),
-    /// Its teeth are too long: so many blocks that hold one.
+    /// Its teeth are too long: so many only.
     TooSlow(usize),
 }
 
@@ -71,34 +73,37 @@ pub fn of(values: &[f64], longest: usize) -> Result<Trend, Untold> {
     if fits < FEWEST_BLOCKS {
         return Err(Untold::TooShort(fits));
     }
-    let tooth = tooth(values);
-    let slow = tooth.map_or_else(|| 2.0 * correlation_time(values), |period| TEETH * period);
-    let blocks = (n as f64 / shortest.max(slow)) as usize;
-    if blocks < WANDERS && slow > shortest && tooth.is_none() {
-        return drift::of(values, fits.min(BLOCKS_AIMED_AT));
+    let troughs = troughs(values);
+    if !troughs.is_empty() {
+        if troughs.len() < FEWEST_BLOCKS {
+            return Err(Untold::TooSlow(troughs.len()));
+        }
+        let tooth = n as f64 / troughs.len() as f64;
+        return Ok(through(&troughs, n, tooth, true));
     }
-    if blocks < FEWEST_BLOCKS {
-        return Err(Untold::TooSlow(blocks));
+    let slow = 2.0 * correlation_time(values);
+    let blocks = (n as f64 / shortest.max(slow)) as usize;
+    if blocks < WANDERS && slow > shortest {
+        return drift::of(values, fits.min(BLOCKS_AIMED_AT));
     }
     let block = n as f64 / blocks as f64;
     let points: Vec<(f64, f64)> = (0..blocks)
         .map(|at| {
             let part = &values[(at as f64 * block) as usize..(((at + 1) as f64 * block) as usize).min(n)];
-            let finite = || part.iter().copied().filter(|value| value.is_finite());
-            let value = if tooth.is_some() { finite().fold(f64::INFINITY, f64::min) } else { mean(finite()) };
-            ((at as f64 + 0.5) * block, value)
+            ((at as f64 + 0.5) * block, mean(part.iter().copied()))
         })
         .filter(|(_, value)| value.is_finite())
         .collect();
     if points.len() < FEWEST_BLOCKS {
         return Err(Untold::TooShort(points.len()));
     }
-    Ok(through(&points, n, block, tooth.is_some()))
+    Ok(through(&points, n, block, false))
 }
 
 fn through(points: &[(f64, f64)], bins: usize, block: f64, minima: bool) -> Trend {
     let line = theil_sen(points).unwrap_or_default();
-    let p = chance(points).1;
+    // One tooth knows nothing of the next.
+    let p = chance(points, minima).1;
     let later = &points[points.len() / 2..];
     let most = sen_interval(later, 1.645).1;
     let least = sen_interval(later, 1.645).0;
@@ -120,17 +125,41 @@ fn through(points: &[(f64, f64)], bins: usize, block: f64, minima: bool) -> Tren
 pub fn way(blocks: &[f64]) -> (f64, f64) {
     let known = blocks.iter().enumerate().filter(|(_, value)| value.is_finite());
     let points: Vec<(f64, f64)> = known.map(|(n, value)| (n as f64, *value)).collect();
-    if points.len() < FEWEST_BLOCKS { (0.0, 1.0) } else { chance(&points) }
+    if points.len() < FEWEST_BLOCKS { (0.0, 1.0) } else { chance(&points, false) }
 }
 
-fn chance(points: &[(f64, f64)]) -> (f64, f64) {
-    let (s, variance) = kendall(points);
-    let z = (s.abs() - 1.0).max(0.0) / variance.sqrt();
-    (sign(s), if variance > 0.0 { two_sided(z) } else { 1.0 })
+fn chance(points: &[(f64, f64)], independent: bool) -> (f64, f64) {
+    let (s, variance, wider, ties) = kendall(points);
+    let wider = if independent { 1.0 } else { wider };
+    let p = if variance <= 0.0 {
+        1.0
+    } else if wider == 1.0 && !ties && points.len() <= EXACT {
+        exact(points.len(), s)
+    } else {
+        two_sided((s.abs() - 1.0).max(0.0) / (variance * wider).sqrt())
+    };
+    (sign(s), p)
 }
 
-/// Mann–Kendall's S and its variance: with ties, and wider by what correlation is left between neighbours.
-fn kendall(points: &[(f64, f64)]) -> (f64, f64) {
+/// The chance of an S as far from 0 among so many values without ties: the share of orders with as few or as many inversions.
+fn exact(n: usize, s: f64) -> f64 {
+    let mut shares = vec![1.0];
+    for size in 2..=n {
+        let mut next = vec![0.0; shares.len() + size - 1];
+        for (inversions, share) in shares.iter().enumerate() {
+            next[inversions..inversions + size].iter_mut().for_each(|sum| *sum += share / size as f64);
+        }
+        shares = next;
+    }
+    let pairs = (n * (n - 1) / 2) as f64;
+    // S = pairs − 2·inversions.
+    let far = shares.iter().enumerate().filter(|(inversions, _)| (pairs - 2.0 * *inversions as f64).abs() >= s.abs());
+    far.map(|(_, share)| share).sum::<f64>().min(1.0)
+}
+
+/// Mann–Kendall's S, its variance with ties, by how much what correlation is left between neighbours widens it, and whether
+/// there are ties.
+fn kendall(points: &[(f64, f64)]) -> (f64, f64, f64, bool) {
     let n = points.len() as f64;
     let mut s = 0.0;
     for (at, (_, y)) in points.iter().enumerate() {
@@ -139,11 +168,10 @@ fn kendall(points: &[(f64, f64)]) -> (f64, f64) {
     let sorted = sorted(points.iter().map(|point| point.1));
     let ties: f64 = sorted.chunk_by(|a, b| a == b).map(|run| run.len() as f64).map(|t| t * (t - 1.0) * (2.0 * t + 5.0)).sum();
     let variance = (n * (n - 1.0) * (2.0 * n + 5.0) - ties) / 18.0;
-    // The first lag as it is estimated is too low by so much (Kendall 1954).
     let values: Vec<f64> = points.iter().map(|point| point.1).collect();
     let lag = correlation_at(&without_parabola(&values), 1);
-    let lag = if lag.is_finite() { (lag + (2.0 + 4.0 * lag) / n).clamp(0.0, 0.9) } else { 0.0 };
-    (s, variance * (1.0 + lag) / (1.0 - lag))
+    let lag = if lag.is_finite() { lag.clamp(0.0, 0.9) } else { 0.0 };
+    (s, variance, (1.0 + lag) / (1.0 - lag), ties > 0.0)
 }
 
 fn sign(value: f64) -> f64 {
@@ -230,32 +258,34 @@ fn correlation_at(left: &[f64], lag: usize) -> f64 {
     if whole > 0.0 { shared / whole } else { f64::NAN }
 }
 
-/// The period of a saw-tooth in bins: sudden falls, at least three of them, each of a good part of the whole range, and no
-/// rise as sudden. `None` where it is none.
-fn tooth(values: &[f64]) -> Option<f64> {
-    let known: Vec<(usize, f64)> = values.iter().copied().enumerate().filter(|(_, value)| value.is_finite()).collect();
-    let line = theil_sen(&thin(&known.iter().map(|(n, y)| (*n as f64, *y)).collect::<Vec<_>>(), 200))?;
-    let left: Vec<f64> = known.iter().map(|(n, y)| y - line.at(*n as f64)).collect();
+/// The lowest readings of a saw-tooth: sudden falls, at least three of them, each of a good part of the whole range, and no
+/// rise as sudden. None where it is no saw-tooth.
+fn troughs(values: &[f64]) -> Vec<(f64, f64)> {
+    let known: Vec<(f64, f64)> =
+        values.iter().enumerate().filter(|(_, value)| value.is_finite()).map(|(n, value)| (n as f64, *value)).collect();
+    let line = theil_sen(&thin(&known, 100)).unwrap_or_default();
+    let left: Vec<f64> = known.iter().map(|(x, y)| y - line.at(*x)).collect();
     let (low, high) = left.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(*y), high.max(*y)));
     let sudden = 0.4 * (high - low);
     // A fall within two readings: one of them may lie in the middle of it.
-    let step = |n: usize| left[(n + 1).min(left.len() - 1)] - left[n.saturating_sub(1)];
-    let mut falls: Vec<usize> = Vec::new();
-    let mut rises = 0;
+    let step = |n: usize| left[n + 1] - left[n - 1];
+    let (mut falls, mut rises): (Vec<usize>, usize) = (Vec::new(), 0);
     for n in 1..left.len().saturating_sub(1) {
         if step(n) < -sudden && falls.last().is_none_or(|last| n > last + 2) {
             falls.push(n);
         }
         rises += usize::from(step(n) > sudden);
     }
-    if falls.len() < 3 || rises * 3 > falls.len() {
-        return None;
+    // The falls of a saw-tooth are most of all that falls; noise falls everywhere.
+    let fallen: f64 = falls.iter().map(|n| -step(*n)).sum();
+    let all: f64 = left.windows(2).map(|pair| (pair[0] - pair[1]).max(0.0)).sum();
+    if falls.len() < 3 || rises * 3 > falls.len() || fallen < 0.5 * all {
+        return Vec::new();
     }
-    let (first, last) = (known[falls[0]].0, known[falls[falls.len() - 1]].0);
-    // The longest gap between two falls: a block must hold a whole tooth.
-    let longest = falls.windows(2).map(|pair| known[pair[1]].0 - known[pair[0]].0).max()?;
-    let usual = (last - first) as f64 / (falls.len() - 1) as f64;
-    Some((longest as f64).min(2.0 * usual))
+    let ends = falls.iter().skip(1).copied().chain([known.len()]);
+    let lowest = |points: &[(f64, f64)]| points.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1));
+    let teeth: Vec<(f64, f64)> = falls.iter().zip(ends).filter_map(|(from, to)| lowest(&known[*from..to])).collect();
+    teeth.chunks(teeth.len().div_ceil(MOST_TEETH)).filter_map(lowest).collect()
 }
 
 /// Which of many chances stand, so that any false one among them has at most `chance`.

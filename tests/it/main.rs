@@ -18,9 +18,11 @@ mod driver;
 mod correlate {
     mod answers;
     mod caveats;
+    mod held;
 }
 
 mod support {
+    pub mod held;
     pub mod made;
     pub mod memcached;
     pub mod postgres;

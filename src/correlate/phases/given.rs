@@ -48,7 +48,8 @@ impl Phases {
         for given in given {
             let edge = |at_s: f64| {
                 let bins = (at_s - frame.elapsed_s(0)) / frame.step_s + 0.5;
-                (bins.round().max(0.0) as usize).min(frame.bins)
+                // A bin that begins half before the time belongs to what follows it.
+                (bins.floor().max(0.0) as usize).min(frame.bins)
             };
             let (from, to) = (edge(given.from_s), edge(given.to_s));
             if from < to {
