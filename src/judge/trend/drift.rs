@@ -12,7 +12,7 @@ use crate::judge::robust::{mean, median};
 
 /// The normal value of the interval that holds in 99 of 100.
 const HOLDS: f64 = 2.576;
-/// How far the later half's mean may be from the whole's by chance.
+/// By so many of its errors the later half's mean may be under half of the earlier's by chance.
 const LATER: f64 = 1.645;
 
 /// The drift of a series in steps over so many blocks; with the number of steps where those that were read are too few.
@@ -26,11 +26,9 @@ pub fn of(values: &[f64], blocks: usize) -> Result<Trend, Untold> {
         return Err(Untold::TooShort(steps.len()));
     }
     let count = steps.len() as f64;
-    let step = mean(steps.iter().copied());
-    let spread = (steps.iter().map(|one| (one - step).powi(2)).sum::<f64>() / (count - 1.0)).sqrt();
-    let error = spread / count.sqrt();
-    let later = mean(steps[steps.len() / 2..].iter().copied());
-    let reach = LATER * spread / (count / 2.0).sqrt();
+    let (step, error) = mean_and_error(&steps);
+    let (earlier, later) = steps.split_at(steps.len() / 2);
+    let (earlier, (later, reach)) = (mean_and_error(earlier).0, mean_and_error(later));
     let (first, last) = (points[0], points[points.len() - 1]);
     let block = (last - first) as f64 / count;
     let held = student(HOLDS, count - 1.0) * error;
@@ -43,8 +41,14 @@ pub fn of(values: &[f64], blocks: usize) -> Result<Trend, Untold> {
         blocks: steps.len(),
         block,
         minima: false,
-        goes_on: if step >= 0.0 { later + reach >= 0.5 * step } else { later - reach <= 0.5 * step },
+        goes_on: step.signum() * (later - 0.5 * earlier) + LATER * reach >= 0.0,
     })
+}
+
+fn mean_and_error(steps: &[f64]) -> (f64, f64) {
+    let (count, centre) = (steps.len() as f64, mean(steps.iter().copied()));
+    let squares: f64 = steps.iter().map(|step| (step - centre).powi(2)).sum();
+    (centre, (squares / (count - 1.0) / count).sqrt())
 }
 
 /// The normal value that is as far out as Student's with so many degrees of freedom.
@@ -67,6 +71,14 @@ mod tests {
         let mut values = vec![f64::NAN; 600];
         (0..60).for_each(|n| values[n] = n as f64);
         assert_eq!(of(&values, 20), Err(Untold::TooShort(2)));
+    }
+
+    #[test]
+    fn what_fills_up_and_stops_does_not_go_on() {
+        for lasts in [100.0, 200.0, 300.0] {
+            let fills = |n: usize| 1000.0 * (1.0 - (-(n as f64) / lasts).exp());
+            assert!(!of(&(0..600).map(fills).collect::<Vec<_>>(), 20).unwrap().goes_on, "{lasts}");
+        }
     }
 
     #[test]
