@@ -1,6 +1,6 @@
 //! Applications with something of their own that gives way, told on their own pages.
 
-use super::{climb, open, page, postgres};
+use super::{climb, even, open, page, postgres};
 use crate::load::{Answer, App};
 use crate::open_loop::course::{Course, Leg};
 use crate::open_loop::requests::Outcome;
@@ -118,12 +118,12 @@ impl Keeper {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Every two seconds, 40 µs for each record there is.
+    /// Every two seconds, 80 µs for each record there is.
     async fn maintain(&self) {
         loop {
             tokio::time::sleep(Duration::from_secs(2)).await;
             let _closed = self.door.write().await;
-            tokio::time::sleep(Duration::from_micros(40) * self.records() as u32).await;
+            tokio::time::sleep(Duration::from_micros(80) * self.records() as u32).await;
         }
     }
 }
@@ -140,7 +140,7 @@ pub fn soak(stage: &Stage) -> anyhow::Result<()> {
         move || format!(r#"{{"requests":{},"records":{}}}"#, keeper.requests.load(Relaxed), keeper.records())
     })?;
     stage.sampled(None, &["--json", &format!("app=http://{page}/stats")], |log| {
-        open(plateau(30.0, 150), None, log, async {
+        even(plateau(30.0, 150), log, async {
             let maintained = keeper.clone();
             tokio::spawn(async move { maintained.maintain().await });
             let app: App = Arc::new(move |_| {
@@ -162,7 +162,7 @@ pub fn leak(stage: &Stage) -> anyhow::Result<()> {
         move || format!("# TYPE session_memory_bytes gauge\nsession_memory_bytes {}\n", keeper.records() * SESSION)
     })?;
     stage.sampled(None, &["--metrics", &format!("app=http://{page}/metrics")], |log| {
-        open(plateau(40.0, 120), None, log, async {
+        even(plateau(40.0, 120), log, async {
             let app: App = Arc::new(move |_| {
                 let keeper = keeper.clone();
                 Box::pin(async move { keeper.visit(SESSION).await })
