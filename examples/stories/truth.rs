@@ -11,7 +11,7 @@
 //! verdict = "moved"                               # optional
 //! caveats = ["driver_saturated"]                  # optional: codes that must be there
 //! args    = ["--phase", "spike=30s..40s"]         # optional: what correlate is told besides the files
-//! ladder  = true                                  # optional: rungs of constant load, for `correlate ladder`
+//! ladder  = true                                  # optional: rungs of constant load, for `correlate ladder`, judged as one arm
 //! has     = { "/recovery/recovered" = false }     # optional: what must stand at these places of the JSON; a list of two
 //!                                                 # numbers is a range
 //! ```
@@ -69,6 +69,8 @@ impl Truth {
 
     /// What of a verdict is not as it was planted; nothing where all is.
     pub fn compare(&self, verdict: &Value) -> Vec<String> {
+        // One ladder is one arm.
+        let verdict = if self.ladder { &verdict["arms"][0] } else { verdict };
         let mut wrong = Vec::new();
         let first = verdict["first"]["gauge"].as_str();
         match first {

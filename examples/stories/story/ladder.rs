@@ -22,8 +22,10 @@ pub fn rungs(stage: &Stage) -> anyhow::Result<()> {
     let port: u16 = web.get("NGINX_PORT").parse()?;
     let status = format!("{}/fpm-status", php.get("PHPFPM_STATUS_ADDRESS"));
     let targets = ["--phpfpm", &status, "--listen-queue", php.get("PHPFPM_PORT"), "--mysql", database.get("MYSQL_PROBE_URL")];
-    for (number, visitors) in RUNGS.into_iter().enumerate() {
-        stage.sampled(Some(&format!("rung-{:02}", number + 1)), &targets, |log| {
+    for visitors in RUNGS {
+        let label = format!("visitors={visitors}");
+        let options: Vec<&str> = targets.into_iter().chain(["--label", &label]).collect();
+        stage.sampled(Some(&format!("rung-{visitors:02}")), &options, |log| {
             load::runtime()?.block_on(async {
                 let pool = mysql::pool(database.get("MYSQL_URL"), visitors).await?;
                 let app: App = Arc::new(move |visit: Visit| {
