@@ -198,6 +198,8 @@ impl Cgroup {
                 }
             }
         }
+        // The root of a hierarchy is the whole machine: it speaks of what no group of one's own tells.
+        folders.sort_by_key(|(_, folder)| mounts.contains(folder));
         Ok(folders)
     }
 
@@ -206,9 +208,9 @@ impl Cgroup {
         let folders = self.folders()?;
         let (mut told, mut used) = (Vec::new(), Vec::new());
         self.sources.clear();
-        for file in FILES {
-            let controller = file.name.split('.').next().unwrap_or_default();
-            for (controllers, folder) in &folders {
+        for (controllers, folder) in &folders {
+            for file in FILES {
+                let controller = file.name.split('.').next().unwrap_or_default();
                 if controllers.as_ref().is_some_and(|all| !all.split(',').any(|one| one == controller)) {
                     continue;
                 }

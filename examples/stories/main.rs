@@ -24,7 +24,9 @@ mod open_loop;
 #[path = "../../tests/it/support/server.rs"]
 mod server;
 
+mod http;
 mod load;
+mod shop;
 mod stage;
 mod story;
 mod truth;
@@ -57,11 +59,12 @@ struct Options {
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    // This program starts itself again as the two programs of the package.
+    // This program starts itself again as the two programs of the package, and as the application.
     let mut args = std::env::args_os().skip(1).peekable();
     match args.peek().and_then(|first| first.to_str()) {
         Some("sampler") => Ok(whatgives::sample::run(args).into()),
         Some("correlate") => Ok(whatgives::correlate::run(args).into()),
+        Some("shop") => shop::run(args).map(|()| ExitCode::SUCCESS),
         _ => make(&Options::parse()),
     }
 }

@@ -1,11 +1,17 @@
 //! Every story that can be made, in the order of the command `--all`.
 
 mod app;
+mod cache;
+mod cpu;
 mod ladder;
 mod light;
 mod mysql;
+mod on_sale;
+mod outbox;
 mod page;
 mod postgres;
+mod spike;
+mod web;
 
 use crate::load::{self, App};
 use crate::open_loop::course::{Course, Leg};
@@ -34,6 +40,19 @@ pub const STORIES: &[Story] = &[
     Story { name: "ladder", make: ladder::rungs },
     Story { name: "soak", make: app::soak },
     Story { name: "leak", make: app::leak },
+    Story { name: "phpfpm-children", make: web::phpfpm_children },
+    Story { name: "apache-workers", make: web::apache_workers },
+    Story { name: "haproxy-queue", make: web::haproxy_queue },
+    Story { name: "memcached-evictions", make: cache::memcached_evictions },
+    Story { name: "redis-slow-script", make: cache::redis_slow_script },
+    Story { name: "redis-stampede", make: cache::redis_stampede },
+    Story { name: "cpu-limited", make: cpu::limited },
+    Story { name: "outbox", make: outbox::falls_behind },
+    Story { name: "on-sale-pool", make: on_sale::pool },
+    Story { name: "on-sale-cache", make: on_sale::cache },
+    Story { name: "on-sale-cpu", make: on_sale::cpu },
+    Story { name: "spike-recovers", make: spike::recovers },
+    Story { name: "spike-no-recovery", make: spike::no_recovery },
 ];
 
 /// Ten seconds of rest, then a straight climb.

@@ -137,9 +137,12 @@ fn off_path(bench: &Bench, trace: &Trace, alarm: usize) -> bool {
     }
     let to = bench.phases.range.1;
     let bins = || alarm + (to - alarm) / 3..to;
+    // Who waits is seen to have waited when he is served.
+    let served_at = |bin: usize| bin + (trace.excess[bin].max(0.0) / 1e3 / bench.frame.step_s) as usize;
     let rise = |of: &[f64]| {
         let rest = median(bench.phases.lowest_bins(bench.frame).map(|bin| of[bin]));
-        median(bins().map(|bin| of[bin])) - rest
+        let last = of.iter().rposition(|value| value.is_finite()).unwrap_or(0);
+        median(bins().map(|bin| of[served_at(bin).min(last)])) - rest
     };
     let load = bench.load;
     let felt = [&load.p95_ms, &load.p99_ms, &load.max_ms].into_iter().map(|of| rise(of)).fold(f64::NAN, f64::max);
