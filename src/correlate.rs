@@ -12,7 +12,9 @@ pub mod floors;
 pub mod gather;
 pub mod growth;
 pub mod input;
+pub mod join;
 pub mod knee;
+pub mod ladder;
 pub mod movers;
 pub mod phases;
 pub mod recovery;
@@ -30,6 +32,11 @@ use std::io::Write;
 
 /// Runs the program with these arguments (the first is its name) and gives its exit code.
 pub fn run<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> u8 {
+    let mut args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    if args.get(1).is_some_and(|word| word == "ladder") {
+        args.remove(1);
+        return ladder::run(args);
+    }
     let options = match cli::Options::try_parse_from(args) {
         Ok(options) => options,
         Err(why) => {
@@ -39,7 +46,7 @@ pub fn run<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> u8 {
         }
     };
     let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr().lock());
-    if options.log.timeline {
+    if options.timeline {
         return match driver::read(&options.driver, &options.log.options(None)) {
             Ok(timeline) => {
                 let _ = timeline.write(&mut out);

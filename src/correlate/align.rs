@@ -160,8 +160,14 @@ pub fn ended(interval: &Interval) -> Option<f64> {
 
 /// The throughput gauge of the outermost target.
 pub fn outermost(frame: &Frame) -> Option<&Gauge> {
-    let fits = frame.gauges.iter().filter_map(|gauge| fitness(frame, gauge).map(|fit| (fit, gauge)));
-    fits.min_by(|a, b| a.0.cmp(&b.0)).map(|(_, gauge)| gauge)
+    throughputs(frame).next()
+}
+
+/// Throughput gauges that can stand for the load, that of the outermost target first.
+pub fn throughputs(frame: &Frame) -> impl Iterator<Item = &Gauge> {
+    let mut fits: Vec<_> = frame.gauges.iter().filter_map(|gauge| fitness(frame, gauge).map(|fit| (fit, gauge))).collect();
+    fits.sort_by_key(|(fit, _)| *fit);
+    fits.into_iter().map(|(_, gauge)| gauge)
 }
 
 impl Load {

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "correlate", version, about, after_help = after_help())]
 pub struct Options {
-    /// The sampler's files: PREFIX.ticks.tsv, and PREFIX.waits.tsv where it does not stand beside it; gzips are read as well
+    /// The sampler's files: PREFIX.ticks.tsv, and PREFIX.waits.tsv where it does not stand beside it; of one run with a sampler
+    /// on every machine all of them. Gzips are read as well
     #[arg(required_unless_present = "timeline", value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
@@ -39,6 +40,10 @@ pub struct Options {
     #[arg(long, value_name = "GAUGE")]
     pub explain: Option<String>,
 
+    /// Print the driver's log in the neutral form and judge nothing
+    #[arg(long, requires = "driver", help_heading = "Driver's log")]
+    pub timeline: bool,
+
     /// How the driver's log is read.
     #[command(flatten)]
     pub log: Log,
@@ -48,10 +53,6 @@ pub struct Options {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Driver's log")]
 pub struct Log {
-    /// Print the driver's log in the neutral form and judge nothing
-    #[arg(long, requires = "driver")]
-    pub timeline: bool,
-
     /// The format of the log, where it is not told rightly from its content; see the list below
     #[arg(long, value_name = "NAME")]
     pub driver_format: Option<String>,
@@ -143,5 +144,9 @@ Exit codes: 0 answered · 1 a gate failed · 2 wrong usage · 3 an input file is
 
 fn after_help() -> String {
     let formats: Vec<String> = driver::formats().map(|(name, _, about)| format!("  {name:<20} {about}")).collect();
-    format!("Formats of drivers' logs:\n{}\n\n{EXIT_CODES}", formats.join("\n"))
+    format!(
+        "correlate ladder RUNG…   rungs of constant load instead of a ramp; see correlate ladder --help\n\n\
+         Formats of drivers' logs:\n{}\n\n{EXIT_CODES}",
+        formats.join("\n")
+    )
 }

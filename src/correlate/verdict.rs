@@ -157,6 +157,34 @@ pub struct Used {
     pub share: f64,
 }
 
+/// How far two clocks are apart, by what both counted of the same requests.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Clock {
+    /// What is to be added to the other clock to get the sampler's.
+    pub offset_ms: f64,
+    /// The lower end.
+    pub low_ms: f64,
+    /// The upper end.
+    pub high_ms: f64,
+    /// What was added.
+    pub moved_ms: f64,
+    /// The gauge that tells it.
+    pub by: String,
+}
+
+/// One sampler's files, where several were joined.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FilePart {
+    /// The file of ticks.
+    pub ticks: String,
+    /// The file of waits beside it.
+    pub waits: Option<String>,
+    /// The sampler's machine.
+    pub host: String,
+    /// Its clock against the first one's, where what both counted tells it.
+    pub clock: Option<Clock>,
+}
+
 /// The run and how it was judged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Run {
@@ -164,8 +192,13 @@ pub struct Run {
     pub ticks: String,
     /// The file of waits, where one was read.
     pub waits: Option<String>,
+    /// The single files, where several samplers' were joined; the first one's clock is the run's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FilePart>,
     /// The driver, as its log calls it.
     pub driver: Option<String>,
+    /// The driver's clock against the sampler's, where what both counted tells it.
+    pub clock: Option<Clock>,
     /// The run's start.
     pub start_unix_ms: i64,
     /// How long it was.

@@ -18,7 +18,10 @@ mod driver;
 mod correlate {
     mod answers;
     mod caveats;
+    mod clocks;
     mod held;
+    mod join;
+    mod ladder;
 }
 
 mod support {

@@ -178,7 +178,8 @@ impl Made {
             if second >= self.before {
                 let latency = self.service_ms + if served > 0.0 { 1000.0 * all / self.pool } else { 0.0 };
                 timeline.intervals.push(Interval {
-                    unix_ms: START - 500 + 1000 * second as i64 - (1000.0 * self.clock_s) as i64,
+                    // A counter read at a tick tells of the second that ends there.
+                    unix_ms: START - 1000 + 1000 * second as i64 - (1000.0 * self.clock_s) as i64,
                     dur_ms: 1000.0,
                     step: ALL.into(),
                     offered: (self.offered != Offered::Achieved).then_some(offered),
