@@ -8,22 +8,26 @@ use super::cli::Options;
 use super::clocks;
 use super::explain;
 use super::floors::Floors;
+use super::gates;
 use super::gather::Frame;
 use super::growth::{self, Runs};
+use super::history;
 use super::input::{self, Files};
 use super::join::{self, Joined};
 use super::knee;
 use super::movers::{self, Evidence, Outcome};
 use super::phases::Phases;
+use super::plot::{self, Plot};
 use super::recovery;
 use super::steps;
 use super::symptoms;
 use super::tell;
 use super::verdict::{Answer, Aside, Caveat, Clock, FilePart, Run, Verdict};
+use crate::judge::gate::GateError;
 use crate::text::InputError;
 use crate::timeline::Timeline;
 use crate::waits::Waits;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Everything that was read of one run.
 pub struct Session {
@@ -56,17 +60,40 @@ impl Session {
         Ok(Self { files, parts, frame, waits, timeline, clock, load, phases, caveats })
     }
 
-    /// What gave way first.
-    pub fn verdict(mut self, options: &Options) -> Verdict {
+    /// What gave way first, and which of the gates held.
+    pub fn verdict(&self, options: &Options, listed: &[gates::Listed]) -> Result<Verdict, GateError> {
+        let mut verdict = self.answer(options);
+        let run = gates::Run {
+            files: self
+                .files
+                .iter()
+                .enumerate()
+                .map(|(n, files)| (&*files.ticks, self.parts.get(n).map(|part| &*part.host)))
+                .collect(),
+            frame: &self.frame,
+            phases: self.phases.as_ref(),
+            timeline: self.timeline.as_ref(),
+        };
+        gates::judge(listed, &run, &mut verdict)?;
+        Ok(verdict)
+    }
+
+    /// Compares the run with the earlier ones of this file and appends it.
+    pub fn record(&self, path: &Path, verdict: &mut Verdict) -> Result<(), InputError> {
+        history::record(path, &self.frame, verdict)
+    }
+
+    fn answer(&self, options: &Options) -> Verdict {
         let mut run = Run {
             ticks: listed(self.files.iter().map(|files| &files.ticks)).unwrap_or_default(),
             waits: listed(self.files.iter().filter_map(|files| files.waits.as_ref())),
-            files: std::mem::take(&mut self.parts),
+            files: self.parts.clone(),
             driver: self.timeline.as_ref().map(|timeline| timeline.driver.driver.clone()),
-            clock: self.clock.take(),
+            clock: self.clock.clone(),
             ..tell::run(&self.frame)
         };
-        let mut caveats = std::mem::take(&mut self.caveats);
+        run.labels.extend(options.label.iter().cloned());
+        let mut caveats = self.caveats.clone();
         let (Some(load), Some(phases)) = (&self.load, &self.phases) else {
             caveats.push(caveats::no_load());
             return empty(run, caveats);
@@ -143,6 +170,13 @@ impl Session {
         }
     }
 
+    /// What a page draws of it.
+    pub fn plot(&self, options: &Options, verdict: &Verdict) -> Plot {
+        let (Some(load), Some(phases)) = (&self.load, &self.phases) else { return Plot::default() };
+        let floors = Floors::of(&self.frame, load, phases, options.floor);
+        plot::plot(&Bench::new(&self.frame, load, phases, floors), self.timeline.as_ref(), self.waits.as_ref(), verdict)
+    }
+
     /// Why one gauge was or was not a mover.
     pub fn explain(&self, options: &Options, gauge: &str) -> Result<String, String> {
         let (Some(load), Some(phases)) = (&self.load, &self.phases) else { return Err(caveats::no_load().text) };
@@ -189,7 +223,8 @@ fn empty(run: Run, caveats: Vec<Caveat>) -> Verdict {
         growth: None,
         recovery: None,
         steps: None,
-        gates: Some(serde_json::Value::Array(Vec::new())),
+        gates: Vec::new(),
         caveats,
+        history: None,
     }
 }

@@ -6,12 +6,24 @@ use super::floors::Floors;
 use super::gather::{Frame, Gauge};
 use super::movers::{Evidence, Move};
 use super::phases::Phases;
-use super::verdict::{Between, Mover, Onset, Phase, Run, Used, WaitShare};
+use super::verdict::{Answer, Between, Mover, Onset, Phase, Run, Used, WaitShare};
 use crate::judge::robust::median;
 use collectors::api::{Class, Layer};
 
 /// The share of the waiters on one object that makes it the resource.
 const MOST_WAITERS: f64 = 0.5;
+
+/// The verdict's word, as in the JSON.
+pub fn answer_name(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Moved => "moved",
+        Answer::Rested => "rested",
+        Answer::Inconclusive => "inconclusive",
+        Answer::Violated => "violated",
+        Answer::Saturated => "saturated",
+        Answer::Qualified => "qualified",
+    }
+}
 
 /// What the ticks alone say of the run.
 pub fn run(frame: &Frame) -> Run {
