@@ -36,7 +36,7 @@ struct Options {
     /// How long a statement takes there
     #[arg(long, value_name = "MS", default_value_t = 100)]
     statement: u64,
-    /// Connections of their own for reading pages, which take 60 ms each time
+    /// Connections of their own for reading pages, which take 30 ms each time
     #[arg(long, value_name = "CONNECTIONS")]
     page_pool: Option<u32>,
     /// How many statements make a page
@@ -84,7 +84,7 @@ pub fn run(args: impl Iterator<Item = std::ffi::OsString>) -> anyhow::Result<()>
             None => None,
         };
         let page_pool = match (&options.postgres, options.page_pool) {
-            (Some(url), Some(connections)) => Some(Pool::open(url, connections, 60).await.context("the database")?),
+            (Some(url), Some(connections)) => Some(Pool::open(url, connections, 30).await.context("the database")?),
             _ => None,
         };
         let cache = Cache::open(options.redis.as_deref(), options.memcached.as_deref()).await.context("the cache")?;

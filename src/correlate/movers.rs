@@ -2,7 +2,7 @@
 //!
 //! **Question.** Which gauges say that requests wait, beyond what the load explains? **Method.** Each gauge's signal in the
 //! common currency ([`crate::judge::currency`]) against its expected response ([`crate::judge::rest`]) and the floor of what
-//! is material; then [`crate::judge::depart`] and [`crate::judge::onset`]. A queue that adds to
+//! is material; then [`crate::judge::depart`] and [`crate::judge::onset`], or [`crate::judge::recur`] for what heals and comes back. A queue that adds to
 //! the mean request what no slow request felt, while hardly any fails, holds work that no request waits for; it is judged by
 //! a floor of its own.
 //! A target that stops answering is a mover of its own. A ceiling (95 % of a capacity) counts only for a resource whose
@@ -14,6 +14,7 @@ use super::gather::Gauge;
 use crate::judge::currency::Measure;
 use crate::judge::depart::{self, Alarm, Excess, Path};
 use crate::judge::onset::{self, Dated};
+use crate::judge::recur::{self, Recurring};
 use crate::judge::robust::{median, quantile};
 use crate::ticks::Lag;
 use collectors::api::Class;
@@ -40,6 +41,11 @@ pub enum Evidence {
     Waits,
     /// Waiting of work that no request waits for.
     OffPath,
+    /// Waiting that heals and comes back with the load, every so many milliseconds.
+    Recurs {
+        /// From one burst to the next.
+        period_ms: u64,
+    },
     /// The target stopped answering.
     Silence,
     /// A capacity used up, its waiting unwatched.
@@ -188,10 +194,13 @@ fn flat(measure: Measure, signal: Vec<f64>, over: Vec<f64>, scale: f64, floor: f
 
 fn follow(bench: &Bench, n: usize, trace: Trace, evidence: Evidence) -> Trial {
     let (load, range) = (&bench.phases.axis, bench.phases.range);
-    let excess = Excess { values: &trace.excess, scale: &trace.scale, floor: &trace.floor, load, range };
+    let steps: Vec<(usize, usize)> = bench.phases.parts.iter().filter(|part| part.name == "spike").map(|part| part.bins).collect();
+    let excess = Excess { values: &trace.excess, scale: &trace.scale, floor: &trace.floor, load, range, steps: &steps };
     let path = depart::follow(&excess, bench.windows);
     let outcome = if let Some(found) = path.departure {
         Outcome::Moved(Box::new(moved(bench, n, &trace, evidence, found)))
+    } else if let (Evidence::Waits, Some(found)) = (evidence, recur::recurring(&excess, bench.windows)) {
+        Outcome::Moved(Box::new(recurs(bench, n, found)))
     } else {
         let highest = path.excursions.iter().max_by(|a, b| a.peak.total_cmp(&b.peak));
         highest.map_or(Outcome::Rested, |excursion| Outcome::Healed(excursion.start, excursion.end))
@@ -213,7 +222,22 @@ fn moved(bench: &Bench, n: usize, trace: &Trace, evidence: Evidence, found: Alar
     if let Lag::Refreshed(seconds) = gauge.meaning.lag {
         onset.low = onset.low.saturating_sub(frame.bins_of(seconds, 1)).max(phases.range.0);
     }
+    Move { gauge: n, onset, alarm: found.alarm, resting: resting(bench, gauge), evidence }
+}
+
+/// Bursts that recur are one departure from the first of them. An earlier one may have been too shallow to be seen; by the
+/// second it was no single burst.
+fn recurs(bench: &Bench, n: usize, found: Recurring) -> Move {
+    let at = found.first.start;
+    let low = at.saturating_sub(found.period as usize).max(bench.phases.range.0);
+    let evidence = Evidence::Recurs { period_ms: (found.period * bench.frame.step_s * 1e3) as u64 };
+    let onset = Dated { low, at, high: found.second.start };
+    Move { gauge: n, onset, alarm: found.second.start, resting: resting(bench, &bench.frame.gauges[n]), evidence }
+}
+
+/// A gauge's readings at rest: median, 5th and 95th percentile.
+fn resting(bench: &Bench, gauge: &Gauge) -> (f64, f64, f64) {
+    let (frame, phases) = (bench.frame, bench.phases);
     let raw = || phases.low_bins().chain((0..frame.bins).filter(|bin| phases.before[*bin])).map(|bin| gauge.values[bin]);
-    let resting = (median(raw()), quantile(raw(), 0.05), quantile(raw(), 0.95));
-    Move { gauge: n, onset, alarm: found.alarm, resting, evidence }
+    (median(raw()), quantile(raw(), 0.05), quantile(raw(), 0.95))
 }

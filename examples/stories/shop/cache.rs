@@ -37,7 +37,7 @@ impl Cache {
             Self::Redis(connection) if seconds == 0 => Ok(connection.clone().set(key, value).await?),
             Self::Redis(connection) => {
                 let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-                let next = now.next_multiple_of(u64::from(seconds)).max(now + 1);
+                let next = (now + 1).next_multiple_of(u64::from(seconds));
                 let until = SetOptions::default().with_expiration(SetExpiry::EXAT(next));
                 Ok(connection.clone().set_options(key, value, until).await?)
             }

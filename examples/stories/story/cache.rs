@@ -108,8 +108,8 @@ async fn turns_for(lasts: Duration, url: &str) -> anyhow::Result<u64> {
     Ok((TRIED as f64 * lasts.as_secs_f64() / quickest.as_secs_f64()) as u64)
 }
 
-/// One page that all want is dropped every 8 s, and all who come before it is there again read it anew: five statements of
-/// 60 ms on any of four connections, so that one who comes alone has read it in 300 ms, and of many nobody for long.
+/// One page that all want is dropped every 8 s, and all who come before it is there again read it anew: ten statements of
+/// 30 ms on any of four connections, so that one who comes alone has read it in 300 ms, and of many nobody for long.
 pub fn redis_stampede(stage: &Stage) -> anyhow::Result<()> {
     let cache = stage.server("redis", &[])?;
     let database = stage.server("postgres15", &[])?;
@@ -120,11 +120,11 @@ pub fn redis_stampede(stage: &Stage) -> anyhow::Result<()> {
         "--postgres",
         database.get("POSTGRES15_URL"),
         "--pool=4",
-        "--statement=60",
-        "--reads=5",
+        "--statement=30",
+        "--reads=10",
         "--think=20",
     ])?;
-    let course = Course(vec![Leg::flat(4.0, 10), Leg::slope(4.0, 70.0, 50)]);
+    let course = Course(vec![Leg::flat(15.0, 10), Leg::slope(15.0, 45.0, 50)]);
     let targets = ["--redis", cache.get("REDIS_PROBE_URL"), "--metrics", &shop.metrics()];
     stage.sampled(None, &targets, |log| {
         let at = shop.address.clone();

@@ -1,7 +1,7 @@
 //! An on-sale in small, three times: what gives way is put right, and the next thing gives way.
 //!
 //! Half of the visitors look at a page, half buy, for which a connection of the database is held for 200 ms. The page is
-//! read in five statements of 60 ms on four other connections, and kept. The shop has half a processor, of which a visit takes
+//! read in ten statements of 30 ms on four other connections, and kept. The shop has half a processor, of which a visit takes
 //! 2 ms. In the last seconds far more come.
 
 use super::cpu::Limit;
@@ -32,7 +32,7 @@ fn on_sale(stage: &Stage, options: &[&str]) -> anyhow::Result<()> {
     let [cache, database] = [stage.server("redis", &[])?, stage.server("postgres15", &[])?];
     let limit = Limit::to(0.5)?;
     let places = ["--redis", cache.get("REDIS_URL"), "--postgres", database.get("POSTGRES15_URL")];
-    let always = ["--statement=200", "--page-pool=4", "--reads=5", "--work=2000", "--think=20"];
+    let always = ["--statement=200", "--page-pool=4", "--reads=10", "--work=2000", "--think=20"];
     let shop = Shop::open(&[&places[..], &always, options].concat())?;
     limit.holds(shop.pid())?;
     let course = Course(vec![Leg::flat(10.0, 10), Leg::slope(10.0, 110.0, 40), Leg::flat(350.0, 6)]);

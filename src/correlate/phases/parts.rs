@@ -69,7 +69,15 @@ pub fn parts(offered: &[f64], counted: Option<f64>, edges: Edges, step_s: f64) -
         finest: counted.map_or(1, |interval| (interval / step_s).round().max(1.0) as usize),
         noise: if counted.is_some() { NOISE } else { WANDERS },
     };
-    let found = pieces(offered, (edges.first, edges.last), points);
+    // The first and the last count of a log may cover a part of their time only.
+    let (from, to) = (edges.first + points.finest, edges.last.saturating_sub(points.finest));
+    let mut found = pieces(offered, if from < to { (from, to) } else { (edges.first, edges.last) }, points);
+    if let Some(piece) = found.first_mut() {
+        piece.bins.0 = edges.first;
+    }
+    if let Some(piece) = found.last_mut() {
+        piece.bins.1 = edges.last;
+    }
     let mut names = name(&found, lead);
     soaks(&found, &mut names, (edges.last - edges.first) as f64 * step_s, step_s);
     let mut parts = vec![
