@@ -9,7 +9,9 @@
 //! waiting nobody watched. **How it fails.** Where the first mover has no gauge, the first of its consequences that has one
 //! is named: only what is watched can be named.
 
+use super::align::Basis;
 use super::bench::{Bench, CEILING, OFF_PATH_MS, Trace, can_be_first};
+use super::floors::busy_workers;
 use super::gather::Gauge;
 use crate::judge::currency::Measure;
 use crate::judge::depart::{self, Alarm, Excess, Path};
@@ -17,7 +19,7 @@ use crate::judge::onset::{self, Dated};
 use crate::judge::recur::{self, Recurring};
 use crate::judge::robust::{median, quantile};
 use crate::ticks::Lag;
-use collectors::api::Class;
+use collectors::api::{Class, Layer};
 
 /// A gauge that moved, in bins.
 #[derive(Clone, Debug)]
@@ -109,7 +111,7 @@ pub fn trial(bench: &Bench, n: usize) -> Trial {
     };
     let found = follow(bench, n, trace, Evidence::Waits);
     let (Outcome::Moved(moved), Some((trace, _))) = (&found.outcome, &found.tested) else { return found };
-    if !off_path(bench, trace, moved.alarm) {
+    if !off_path(bench, gauge, trace, moved.alarm) {
         return found;
     }
     let Ok(trace) = bench.trace(gauge, class, OFF_PATH_MS) else { return found };
@@ -137,13 +139,24 @@ pub fn waiting_is_watched(bench: &Bench, gauge: &Gauge) -> bool {
 }
 
 /// Whether nobody felt the waiting that a trace tells: added to the mean request it is more than twice what was added to the
-/// slow ones, while hardly any failed.
-fn off_path(bench: &Bench, trace: &Trace, alarm: usize) -> bool {
+/// slow ones, while hardly any failed; without a driver's log, more than the busy workers can hold.
+fn off_path(bench: &Bench, gauge: &Gauge, trace: &Trace, alarm: usize) -> bool {
     if trace.measure != Measure::MsPerRequest {
         return false;
     }
     let to = bench.phases.range.1;
     let bins = || alarm + (to - alarm) / 3..to;
+    let told = median(bins().map(|bin| trace.excess[bin]));
+    if bench.load.basis == Basis::Inferred {
+        // No latency is known. But who waits further in than a worker holds it meanwhile: where far more wait than workers
+        // are busy, they are no requests.
+        let further_in = gauge.meaning.layer.is_some_and(|layer| layer > Layer::Worker && layer != Layer::Host);
+        return further_in
+            && busy_workers(bench.frame, bench.load).is_some_and(|busy| {
+                let held = median(bins().map(|bin| 1e3 * busy.values[bin] / bench.load.completed[bin]));
+                told > 2.0 * held + bench.floors.wait_ms
+            });
+    }
     // Who waits is seen to have waited when he is served.
     let served_at = |bin: usize| bin + (trace.excess[bin].max(0.0) / 1e3 / bench.frame.step_s) as usize;
     let rise = |of: &[f64]| {
@@ -154,7 +167,6 @@ fn off_path(bench: &Bench, trace: &Trace, alarm: usize) -> bool {
     let load = bench.load;
     let felt = [&load.p95_ms, &load.p99_ms, &load.max_ms].into_iter().map(|of| rise(of)).fold(f64::NAN, f64::max);
     let served = median(bins().map(|bin| load.ok[bin] / load.completed[bin]));
-    let told = median(bins().map(|bin| trace.excess[bin]));
     told > 2.0 * (felt.max(0.0) + bench.floors.wait_ms) && felt.is_finite() && served > 0.95
 }
 
@@ -197,10 +209,16 @@ fn follow(bench: &Bench, n: usize, trace: Trace, evidence: Evidence) -> Trial {
     let steps: Vec<(usize, usize)> = bench.phases.parts.iter().filter(|part| part.name == "spike").map(|part| part.bins).collect();
     let excess = Excess { values: &trace.excess, scale: &trace.scale, floor: &trace.floor, load, range, steps: &steps };
     let path = depart::follow(&excess, bench.windows);
-    let outcome = if let Some(found) = path.departure {
-        Outcome::Moved(Box::new(moved(bench, n, &trace, evidence, found)))
-    } else if let (Evidence::Waits, Some(found)) = (evidence, recur::recurring(&excess, bench.windows)) {
+    // What only a step up makes stay may have come and gone with the load before it.
+    let stepped = |alarm: usize| steps.iter().find(|(from, to)| (*from..*to).contains(&alarm)).map(|(from, _)| *from);
+    let until = path.departure.map_or(Some(range.1), |found| stepped(found.alarm));
+    let recurring = until
+        .filter(|_| evidence == Evidence::Waits)
+        .and_then(|until| recur::recurring(&Excess { range: (range.0, until), ..excess }, bench.windows));
+    let outcome = if let Some(found) = recurring {
         Outcome::Moved(Box::new(recurs(bench, n, found)))
+    } else if let Some(found) = path.departure {
+        Outcome::Moved(Box::new(moved(bench, n, &trace, evidence, found)))
     } else {
         let highest = path.excursions.iter().max_by(|a, b| a.peak.total_cmp(&b.peak));
         highest.map_or(Outcome::Rested, |excursion| Outcome::Healed(excursion.start, excursion.end))

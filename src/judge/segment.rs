@@ -217,7 +217,6 @@ mod tests {
     fn rest_climb_plateau_and_spike_are_four_pieces() {
         let values: Vec<f64> = (0..400)
             .map(|n| match n {
-                0..40 => 10.0,
                 40..240 => 10.0 + f64::from(n - 40),
                 240..300 => 210.0,
                 300..320 => 400.0,

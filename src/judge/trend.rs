@@ -21,6 +21,8 @@ const BLOCKS_AIMED_AT: usize = 20;
 /// With fewer independent blocks a series wanders: of a thousand walks that went nowhere 212 had eight to eleven, and of
 /// those Mann–Kendall took 47 for growth.
 const WANDERS: usize = 12;
+/// More than that add nothing but time: all pairs of them are compared.
+const MOST_BLOCKS: usize = 120;
 /// Over how many points the correlation is followed.
 const POINTS: usize = 512;
 /// Up to so many values the chance is counted and not read off a normal curve.
@@ -68,7 +70,7 @@ pub fn of(values: &[f64], longest: usize) -> Result<Trend, Untold> {
     let read = values.iter().filter(|value| value.is_finite()).count();
     // A block holds three readings at least.
     let least = 3.0 * n as f64 / read.max(1) as f64;
-    let shortest = least.max((n as f64 / BLOCKS_AIMED_AT as f64).min(longest as f64));
+    let shortest = least.max((n as f64 / BLOCKS_AIMED_AT as f64).min(longest as f64)).max(n as f64 / MOST_BLOCKS as f64);
     let fits = (n as f64 / least) as usize;
     if fits < FEWEST_BLOCKS {
         return Err(Untold::TooShort(fits));

@@ -122,7 +122,7 @@ pub fn redis_stampede(stage: &Stage) -> anyhow::Result<()> {
         "--pool=4",
         "--statement=30",
         "--reads=10",
-        "--think=20",
+        "--think=80",
     ])?;
     let course = Course(vec![Leg::flat(15.0, 10), Leg::slope(15.0, 45.0, 50)]);
     let targets = ["--redis", cache.get("REDIS_PROBE_URL"), "--metrics", &shop.metrics()];

@@ -283,7 +283,7 @@ impl Line {
             from: None,
             kind: Offered::Achieved,
             unit: "req/s",
-            interval_s: frame.step_s,
+            interval_s: first.step_s,
         };
         let low_end = bins[rest - 1].1;
         let phases = Phases {

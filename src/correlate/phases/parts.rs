@@ -237,6 +237,12 @@ mod tests {
     }
 
     #[test]
+    fn a_last_count_of_half_its_time_does_not_tilt_the_spike_that_it_ends() {
+        let plan = [(10, 10.0, 10.0), (40, 10.0, 110.0), (5, 350.0, 350.0), (1, 175.0, 175.0)];
+        assert_eq!(names(&plan)[1..], ["climb", "spike", "cool-down"]);
+    }
+
+    #[test]
     fn a_spike_in_the_middle_of_a_plateau_leaves_two_plateaus() {
         let found = named(&[(60, 100.0, 100.0), (15, 500.0, 500.0), (60, 100.0, 100.0)]);
         assert_eq!(found, [("plateau".into(), 60), ("spike".into(), 15), ("plateau".into(), 60), ("cool-down".into(), 5)]);

@@ -37,7 +37,7 @@ fn a_hundred_runs_without_a_leak_have_none() {
     for seed in 0..100 {
         let plateau = [200, 300, 420][seed as usize % 3];
         let plan = vec![(20, 4.0, 4.0), (40, 4.0, 15.0), (plateau, 15.0, 15.0)];
-        let (verdict, text) = Held { seed, plan, ..Held::default() }.write().verdict(&[]);
+        let (verdict, text) = Held { plan, seed, ..Held::default() }.write().verdict(&[]);
         assert_eq!(grown(&verdict), [], "seed {seed}: {text}");
         assert!(verdict["growth"]["plateaus"][0]["judged"].as_u64().unwrap() >= 4, "{:#}", verdict["growth"]);
     }
@@ -176,7 +176,7 @@ fn a_plateau_that_was_given_and_is_too_short_is_a_caveat() {
 /// Five minutes of climb with a key that expires every 30 s, or with a job of others, or with neither.
 fn cache(stampede_s: Option<usize>, job_s: Option<usize>, seed: u64) -> (Value, String) {
     let plan = vec![(40, 5.0, 5.0), (240, 5.0, 60.0), (60, 60.0, 60.0)];
-    Held { plan, stampede_s, job_s, seed, ..Held::default() }.write().verdict(&[])
+    Held { plan, seed, stampede_s, job_s, ..Held::default() }.write().verdict(&[])
 }
 
 #[test]
