@@ -51,10 +51,25 @@ pub struct Summary {
 /// An open loop along this course, at random with this seed. `workers`: how many visits the driver itself can have under way;
 /// a visit that is due waits for a free one, as in a driver that was given too few.
 pub async fn open(course: Course, seed: u64, workers: Option<usize>, app: App, log: &Path) -> anyhow::Result<Summary> {
+    send(course.random(seed), seed, workers, app, log).await
+}
+
+/// An open loop along this course, evenly, as most drivers with a fixed arrival rate send.
+pub async fn even(course: Course, app: App, log: &Path) -> anyhow::Result<Summary> {
+    send(course.even(), 1, None, app, log).await
+}
+
+async fn send(
+    plan: impl Iterator<Item = Duration> + Send + 'static,
+    seed: u64,
+    workers: Option<usize>,
+    app: App,
+    log: &Path,
+) -> anyhow::Result<Summary> {
     let workers = Arc::new(Semaphore::new(workers.unwrap_or(Semaphore::MAX_PERMITS)));
     let (ended, done) = mpsc::unbounded_channel();
     // A moment for the pacer's thread to be there before the first one is due.
-    let mut due = pace(Instant::now() + Duration::from_millis(20), course.random(seed));
+    let mut due = pace(Instant::now() + Duration::from_millis(20), plan);
     tokio::spawn(async move {
         let mut chance = !seed;
         let mut number = 0;

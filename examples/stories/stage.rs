@@ -2,11 +2,13 @@
 
 use crate::server::Server;
 use anyhow::{Context as _, bail, ensure};
+use chrono::DateTime;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
+use whatgives::ticks;
 
 /// The folder of one story.
 pub struct Stage {
@@ -58,23 +60,42 @@ impl Stage {
         sampler.wait_for_first_tick(&ticks)?;
         load(&log)?;
         sampler.end()?;
-        compress(&log)
+        [ticks, self.folder.join(name("waits.tsv")), log].iter().try_for_each(|made| compress(made))
     }
 
-    /// Puts the files into the folder of the recorded run.
+    /// Puts the files into the folder of the recorded run, and into its truth when they were made, and on what.
     pub fn keep(&self, recorded: &Path) -> anyhow::Result<()> {
+        let truth = recorded.join("truth.toml");
         for old in fs::read_dir(recorded)? {
             let old = old?.path();
-            if old.file_name() != Some(OsStr::new("truth.toml")) {
+            if old != truth {
                 fs::remove_file(old)?;
             }
         }
+        let mut made_on = None;
         for made in fs::read_dir(&self.folder)? {
             let made = made?;
             fs::copy(made.path(), recorded.join(made.file_name()))?;
+            if made.file_name().to_string_lossy().contains("ticks.tsv") {
+                made_on = Some(ticks::Reader::open(&made.path())?.header().clone());
+            }
         }
-        Ok(())
+        let header = made_on.context("no ticks were made")?;
+        let made = format!("made = {:?}", when_and_on_what(&header)?);
+        let told = fs::read_to_string(&truth)?;
+        let lines: Vec<&str> = told.lines().map(|line| if line.starts_with("made = ") { &made } else { line }).collect();
+        Ok(fs::write(truth, lines.join("\n") + "\n")?)
     }
+}
+
+fn when_and_on_what(header: &ticks::Header) -> anyhow::Result<String> {
+    let began = DateTime::from_timestamp_millis(header.run.start_unix_ms).context("a date")?;
+    let products = header.targets.iter().filter_map(|target| {
+        let about = |key: &str| target.about.get(key)?.as_str();
+        let version = about("version")?.split(' ').next().filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
+        Some(format!(", {} {version}", about("product")?))
+    });
+    Ok(began.format("%Y-%m-%d").to_string() + &products.collect::<String>())
 }
 
 /// This program again, as one of the two of the package.
@@ -123,13 +144,13 @@ impl Drop for Sampler {
     }
 }
 
-/// The log as a gzip in its place: a recorded run is to be small.
-fn compress(log: &Path) -> anyhow::Result<()> {
-    let mut packed = log.as_os_str().to_owned();
+/// A gzip in the file's place: a recorded run is to be small.
+fn compress(file: &Path) -> anyhow::Result<()> {
+    let mut packed = file.as_os_str().to_owned();
     packed.push(".gz");
     let mut out = flate2::write::GzEncoder::new(fs::File::create_new(packed)?, flate2::Compression::best());
-    io::copy(&mut fs::File::open(log)?, &mut out)?;
+    io::copy(&mut fs::File::open(file)?, &mut out)?;
     out.finish()?;
-    fs::remove_file(log)?;
+    fs::remove_file(file)?;
     Ok(())
 }

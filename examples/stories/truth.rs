@@ -4,14 +4,12 @@
 //! about   = "one sentence: what was configured, and what must give way"
 //! made    = "2026-11-30, MySQL 9.7.4"             # when the recorded files were made, and on what
 //! first   = ["mysql.row_lock_*"]                  # any of these is named first; empty: nothing may be named
-//! then    = [["redis.*"], ["host.cpu_*"]]         # optional: later movers that must be there, in this order
 //! never   = ["mysql.*"]                           # optional: gauges that may not be among the movers
 //! rate    = [42.0, 58.0]                          # optional: between which rates per second, by arithmetic
 //! waits   = { object = "shop.slot", index = "PRIMARY", row = "17", share = 0.9 }   # optional
 //! verdict = "moved"                               # optional
 //! caveats = ["driver_saturated"]                  # optional: codes that must be there
-//! args    = ["--phase", "spike=30s..40s"]         # optional: what correlate is told besides the files
-//! ladder  = true                                  # optional: rungs of constant load, for `correlate ladder`
+//! ladder  = true                                  # optional: rungs of constant load, for `correlate ladder`, judged as one arm
 //! has     = { "/recovery/recovered" = false }     # optional: what must stand at these places of the JSON; a list of two
 //!                                                 # numbers is a range
 //! ```
@@ -33,16 +31,12 @@ pub struct Truth {
     pub made: String,
     first: Vec<String>,
     #[serde(default)]
-    then: Vec<Vec<String>>,
-    #[serde(default)]
     never: Vec<String>,
     rate: Option<(f64, f64)>,
     waits: Option<Waits>,
     verdict: Option<String>,
     #[serde(default)]
     caveats: Vec<String>,
-    #[serde(default)]
-    args: Vec<String>,
     #[serde(default)]
     ladder: bool,
     #[serde(default)]
@@ -69,6 +63,8 @@ impl Truth {
 
     /// What of a verdict is not as it was planted; nothing where all is.
     pub fn compare(&self, verdict: &Value) -> Vec<String> {
+        // One ladder is one arm.
+        let verdict = if self.ladder { &verdict["arms"][0] } else { verdict };
         let mut wrong = Vec::new();
         let first = verdict["first"]["gauge"].as_str();
         match first {
@@ -78,13 +74,6 @@ impl Truth {
         }
         let movers: Vec<&str> =
             verdict["movers"].as_array().into_iter().flatten().filter_map(|mover| mover["gauge"].as_str()).collect();
-        let mut from = 0;
-        for wanted in &self.then {
-            match movers.iter().skip(from).position(|mover| any(wanted, mover)) {
-                Some(at) => from += at + 1,
-                None => wrong.push(format!("none of {wanted:?} stands in its place among {movers:?}")),
-            }
-        }
         wrong.extend(movers.iter().filter(|mover| any(&self.never, mover)).map(|mover| format!("{mover} is among the movers")));
         if let Some((low, high)) = self.rate {
             let rate = verdict["first"]["rate_per_s"]["value"].as_f64();
@@ -163,7 +152,7 @@ pub fn arguments(folder: &Path, truth: &Truth) -> anyhow::Result<Vec<OsString>> 
     let mut args: Vec<OsString> = Vec::new();
     if truth.ladder {
         args.push("ladder".into());
-        let rungs: Vec<_> = of_kind(".ticks.tsv").collect();
+        let rungs: Vec<_> = of_kind("ticks.tsv").collect();
         ensure!(!rungs.is_empty(), "no rungs in {}", folder.display());
         args.extend(rungs.into_iter().map(OsString::from));
     } else {
@@ -172,6 +161,5 @@ pub fn arguments(folder: &Path, truth: &Truth) -> anyhow::Result<Vec<OsString>> 
             args.extend(["--driver".into(), log.into()]);
         }
     }
-    args.extend(truth.args.iter().map(OsString::from));
     Ok(args)
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[command(name = "correlate", version, about, after_help = after_help())]
 pub struct Options {
     /// The sampler's files: PREFIX.ticks.tsv, and PREFIX.waits.tsv where it does not stand beside it; of one run with a sampler
-    /// on every machine all of them
+    /// on every machine all of them. Gzips are read as well
     #[arg(required_unless_present = "timeline", value_name = "FILE")]
     pub files: Vec<PathBuf>,
 

@@ -3,9 +3,10 @@
 //! **Question.** Did this signal leave what the load explains, and stay away while the load was at least as high?
 //! **Method.** A one-sided CUSUM (Page 1954) of the excess in scales, with allowance ½ and increments held to ±4, so that no
 //! single reading decides; its height from Siegmund's approximation of the average run length (Siegmund 1985), over all
-//! gauges and bins of the run. An alarm counts only if the smoothed excess is over half the floor in 80 % of the window
-//! after it, and in 60 % of all later bins whose load is at least that of the alarm: saturation does not heal while the load
-//! rises, a cron job does. In a step up there is no climb to stay through: there it must last to the end of the step. What alarmed and healed is kept as an excursion and the search goes on behind it.
+//! gauges and bins of the run. An alarm counts only if the smoothed excess is over half the floor in 80 % of a window of the
+//! next bins whose load is at least that of the alarm, and in 60 % of all later ones: saturation does not heal while the load
+//! rises, a cron job does. In a step up there is no climb to stay through: there it must last to the end of the step. What
+//! alarmed and healed is kept as an excursion and the search goes on behind it.
 //! **How it fails.** A departure in the very last bins of the load has nothing left to stay through and is not counted. A
 //! cron job that begins near the top of the load and runs to its end looks like a departure.
 
@@ -126,17 +127,18 @@ pub fn follow(excess: &Excess, windows: Windows) -> Path {
             (sum, start, n) = heal(excess, &smoothed, &mut path, start, n);
             continue;
         }
-        let load = excess.load[n];
+        let as_high = |bin: &usize| excess.values[*bin].is_finite() && excess.load[*bin] >= 0.95 * excess.load[n];
         let share = |bins: &mut dyn Iterator<Item = usize>| {
             let (mut all, mut held) = (0, 0);
-            for bin in bins.filter(|bin| excess.values[*bin].is_finite() && excess.load[*bin] >= 0.95 * load) {
+            for bin in bins {
                 all += 1;
                 held += usize::from(over(bin));
             }
             (all, f64::from(held as u32) / f64::from(all.max(1) as u32))
         };
-        let (soon, lasted) = share(&mut (n + 1..(n + 1 + windows.last).min(to)));
-        let (_, stayed) = share(&mut (n + 1..to));
+        // Where visitors come at random the load dips after any high bin: the window is of bins of that load, not of time.
+        let (soon, lasted) = share(&mut (n + 1..to).filter(as_high).take(windows.last));
+        let (_, stayed) = share(&mut (n + 1..to).filter(as_high));
         if soon >= (windows.last / 3).max(3) && lasted >= 0.8 && stayed >= 0.6 {
             path.departure = Some(Alarm { start, alarm: n });
             break;

@@ -1,46 +1,46 @@
-//! Bookings on MySQL: each locks its slot, thinks while it holds the lock, takes a place and commits.
+//! Bookings on MySQL: each locks its slot, thinks while it holds the lock, takes a place and commits. And visitors who each
+//! bring a connection of their own.
 
-use crate::load::{self, Answer, App, Visit};
-use crate::open_loop::course::{Course, Leg};
+use super::{climb, even, open};
+use crate::load::{Answer, App, Visit};
 use crate::open_loop::requests::Outcome;
 use crate::stage::Stage;
-use sqlx::Acquire as _;
-use sqlx::mysql::{MySqlConnectOptions, MySqlPool, MySqlPoolOptions, MySqlSslMode};
+use anyhow::Context as _;
+use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlPool, MySqlPoolOptions, MySqlSslMode};
+use sqlx::{Acquire as _, ConnectOptions as _, Connection as _, Executor as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// While the lock is held, besides a few statements: one row carries some 45 bookings a second.
-const THINK: Duration = Duration::from_millis(20);
+/// While the lock is held, besides a few statements: one row carries some 30 bookings a second.
+const THINK: Duration = Duration::from_millis(30);
 
 pub fn hot_row(stage: &Stage) -> anyhow::Result<()> {
     bookings(stage, |_| 17)
 }
 
 pub fn many_rows(stage: &Stage) -> anyhow::Result<()> {
-    bookings(stage, |chance| (chance * 1000.0).ceil() as u32)
+    bookings(stage, |visit| (visit.number % 1000) as u32 + 1)
 }
 
-fn bookings(stage: &Stage, slot: fn(f64) -> u32) -> anyhow::Result<()> {
-    let server = stage.server("mysql", &[])?;
-    let course = Course(vec![Leg::flat(5.0, 10), Leg::slope(5.0, 70.0, 35)]);
+fn bookings(stage: &Stage, slot: fn(Visit) -> u32) -> anyhow::Result<()> {
+    // A disk that is slow for a moment is not what is told here.
+    let server = stage.server("mysql", &[("MYSQL_ARGS", "--innodb-flush-log-at-trx-commit=0 --skip-innodb-doublewrite")])?;
     stage.sampled(None, &["--mysql", server.get("MYSQL_PROBE_URL")], |log| {
-        load::runtime()?.block_on(async {
+        even(climb(3.0, 45.0), log, async {
             let pool = pool(server.get("MYSQL_URL"), 250).await?;
             let app: App = Arc::new(move |visit: Visit| {
                 let pool = pool.clone();
-                Box::pin(async move { answer(book(&pool, slot(visit.chance)).await) })
+                Box::pin(async move { answer(book(&pool, slot(visit)).await) })
             });
-            load::open(course, 1, None, app, log).await?;
-            Ok(())
+            Ok(app)
         })
     })
 }
 
 /// Connections opened before the load.
-async fn pool(url: &str, connections: u32) -> anyhow::Result<MySqlPool> {
-    let server: MySqlConnectOptions = url.parse()?;
+pub async fn pool(url: &str, connections: u32) -> anyhow::Result<MySqlPool> {
     let options = MySqlPoolOptions::new().max_connections(connections).test_before_acquire(false);
-    let pool = options.connect_with(server.ssl_mode(MySqlSslMode::Disabled)).await?;
+    let pool = options.connect_with(server(url)?).await.context("connect to MySQL")?;
     let mut open = Vec::new();
     for _ in 0..connections {
         open.push(pool.acquire().await?);
@@ -49,7 +49,11 @@ async fn pool(url: &str, connections: u32) -> anyhow::Result<MySqlPool> {
     Ok(pool)
 }
 
-async fn book(pool: &MySqlPool, slot: u32) -> sqlx::Result<()> {
+fn server(url: &str) -> anyhow::Result<MySqlConnectOptions> {
+    Ok(url.parse::<MySqlConnectOptions>()?.ssl_mode(MySqlSslMode::Disabled))
+}
+
+pub async fn book(pool: &MySqlPool, slot: u32) -> sqlx::Result<()> {
     let mut connection = pool.acquire().await?;
     let mut booking = connection.begin().await?;
     sqlx::query("SELECT taken FROM shop.slot WHERE id = ? FOR UPDATE").bind(slot).fetch_one(&mut *booking).await?;
@@ -58,13 +62,38 @@ async fn book(pool: &MySqlPool, slot: u32) -> sqlx::Result<()> {
     booking.commit().await
 }
 
-fn answer(ended: sqlx::Result<()>) -> Answer {
+/// How long a visitor keeps the connection that he came with.
+const VISIT: Duration = Duration::from_millis(400);
+
+pub fn max_connections(stage: &Stage) -> anyhow::Result<()> {
+    let server_of = stage.server("mysql", &[("MYSQL_ARGS", "--max-connections=20")])?;
+    stage.sampled(None, &["--mysql", server_of.get("MYSQL_PROBE_URL")], |log| {
+        open(climb(4.0, 70.0), None, log, async {
+            let root = server(server_of.get("MYSQL_URL"))?;
+            // root may have one connection more than the limit; who may not, is refused at it.
+            root.connect().await?.execute("CREATE USER visitor@'127.0.0.1'").await?;
+            let visitor = root.username("visitor");
+            let app: App = Arc::new(move |_| {
+                let visitor = visitor.clone();
+                Box::pin(async move { answer(visit(&visitor).await) })
+            });
+            Ok(app)
+        })
+    })
+}
+
+async fn visit(visitor: &MySqlConnectOptions) -> sqlx::Result<()> {
+    let connection = visitor.connect().await?;
+    tokio::time::sleep(VISIT).await;
+    connection.close().await
+}
+
+pub fn answer(ended: sqlx::Result<()>) -> Answer {
     let (outcome, code) = match ended {
         Ok(()) => (Outcome::Ok, None),
         Err(sqlx::Error::PoolTimedOut) => (Outcome::Timeout, None),
         Err(sqlx::Error::Database(why)) => {
-            let number = why.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>().map(sqlx::mysql::MySqlDatabaseError::number);
-            (Outcome::Fail, number)
+            (Outcome::Fail, why.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number))
         }
         Err(_) => (Outcome::Transport, None),
     };
