@@ -223,10 +223,11 @@ impl Metrics {
         for (column, value) in self.plan.columns.iter().zip(std::mem::take(&mut read.values)) {
             reading.put_some(column.gauge.name, value);
         }
+        reading.process = read.started.map(|started| started.to_string());
         if let (Some(before), Some(now)) = (self.started, read.started)
             && now != before
         {
-            reading.notes.push("the process restarted, counters begin again".to_owned());
+            reading.restarted = Some("the process restarted, counters begin again".to_owned());
         }
         self.started = read.started.or(self.started);
         let mut once = |kind, text: String| {

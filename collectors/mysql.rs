@@ -174,7 +174,7 @@ impl MySql {
         let began = Instant::now();
         let rows = session.ask(&known.status_sql).await.map_err(|error| fault(&self.target, "read the status", &error))?;
         let status = Pairs::of_rows(&rows);
-        known.see_uptime(&status, began, &mut reading.notes);
+        known.see_uptime(&status, began, reading);
         let mut metrics = Pairs::default();
         if !known.sight.metrics.is_empty() && self.metrics.due(began) {
             let asked = Instant::now();
@@ -235,14 +235,14 @@ impl MySql {
 
 impl Known {
     /// A server that is younger than it should be has been started anew.
-    fn see_uptime(&mut self, status: &Pairs, now: Instant, notes: &mut Vec<String>) {
+    fn see_uptime(&mut self, status: &Pairs, now: Instant, reading: &mut Reading) {
         let Ok(uptime) = status.whole("Uptime") else { return };
         if let Some((before, at)) = self.uptime {
             let expected = before + i128::from(now.saturating_duration_since(at).as_secs());
             // Without a new connection only a number that falls is a restart (behind a proxy). Whole seconds, and clocks that
             // were set: a little less than expected is none.
             if uptime < before || (self.reconnected && uptime + 5 < expected) {
-                notes.push("server restarted".to_owned());
+                reading.restarted = Some("server restarted".to_owned());
             }
         }
         self.reconnected = false;

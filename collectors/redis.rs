@@ -144,12 +144,12 @@ impl Redis {
                 reading.notes.push(format!("{field}: expected a number, found {text:?}"));
             }
         }
-        self.see(&asked.info, &mut reading.notes);
+        self.see(&asked.info, &mut reading);
         reading
     }
 
     /// What happened to the server since the last answer.
-    fn see(&mut self, info: &Info, notes: &mut Vec<String>) {
+    fn see(&mut self, info: &Info, reading: &mut Reading) {
         if info.is_empty() {
             return;
         }
@@ -163,13 +163,13 @@ impl Redis {
         if let Some(before) = &self.seen {
             // Dragonfly has no run_id.
             if before.run_id != now.run_id || fell(before.uptime, now.uptime) {
-                notes.push("the server was started anew".to_owned());
+                reading.restarted = Some("the server was started anew".to_owned());
             } else if fell(before.commands, now.commands) {
-                notes.push("counters reset (CONFIG RESETSTAT)".to_owned());
+                reading.restarted = Some("counters reset (CONFIG RESETSTAT)".to_owned());
             }
         }
         if now.loading && !self.seen.as_ref().is_some_and(|before| before.loading) {
-            notes.push("the server loads its data".to_owned());
+            reading.notes.push("the server loads its data".to_owned());
         }
         self.seen = Some(now);
     }

@@ -18,6 +18,7 @@ mod health;
 mod list;
 mod progress;
 mod redact;
+mod replicas;
 mod role;
 mod say;
 mod schedule;

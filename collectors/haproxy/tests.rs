@@ -1,6 +1,6 @@
 use super::*;
 use crate::api::{Capacity, Class};
-use crate::http::fake::{self, pages, run, value};
+use crate::http::fake::{self, pages, run};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::Mutex;
@@ -59,7 +59,7 @@ fn over_the_socket_proxies_and_the_process_are_read_and_every_value_has_a_column
         ("connections_max", 400.0),
         ("both_server_downs_total", 1.0),
     ] {
-        assert_eq!(value(&reading, name), Some(wanted), "{name}");
+        assert_eq!(reading.get(name), Some(wanted), "{name}");
     }
     let names: BTreeSet<_> = support.columns.iter().map(|gauge| gauge.name).collect();
     assert!(reading.values.iter().all(|(name, _)| names.contains(name)), "{:?}", reading.values);
@@ -100,7 +100,7 @@ fn the_page_gets_its_csv_and_its_own_proxy_is_found_by_asking_twice() {
         let own = support.columns.iter().find(|gauge| gauge.name == "stats_frontend_sessions").map(|gauge| gauge.own);
         assert_eq!(own, (!left_out).then_some(1.0), "{others} other requests");
         assert!(support.sees.iter().any(|sees| sees.contains("stats") && sees.contains("this page")), "{:?}", support.sees);
-        assert_eq!(value(&run(collector.read()).unwrap(), "app_queue"), Some(2.0));
+        assert_eq!(run(collector.read()).unwrap().get("app_queue"), Some(2.0));
     }
 }
 
@@ -125,7 +125,7 @@ fn another_process_cleared_counters_and_a_proxy_that_is_gone_are_noted_once() {
     );
     support.unwrap();
     let told: Vec<Reading> = (0..6).map(|_| run(collector.read()).unwrap()).collect();
-    let notes: Vec<_> = told.iter().map(|reading| reading.notes.join(";")).collect();
+    let notes: Vec<_> = told.iter().map(fake::said).collect();
     let wanted = [
         "",
         "another process answers (restarted or reloaded), counters begin again",
@@ -135,7 +135,7 @@ fn another_process_cleared_counters_and_a_proxy_that_is_gone_are_noted_once() {
         "",
     ];
     assert_eq!(notes, wanted);
-    assert_eq!((value(&told[3], "both_queue"), value(&told[5], "both_queue")), (Some(0.0), None));
+    assert_eq!((told[3].get("both_queue"), told[5].get("both_queue")), (Some(0.0), None));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn an_answer_cut_at_any_byte_is_no_answer() {
         let fault = run(collector.read()).expect_err("cut");
         assert!(matches!(fault.kind, FaultKind::Unreachable | FaultKind::Nonsense), "cut at {cut}: {fault}");
     }
-    assert_eq!(value(&run(collector.read()).unwrap(), "app_queue"), Some(8.0));
+    assert_eq!(run(collector.read()).unwrap().get("app_queue"), Some(8.0));
 }
 
 #[test]

@@ -43,8 +43,8 @@ impl Columns {
     }
 
     /// This target's part of a row.
-    pub fn cells<'a>(&self, row: &'a [Option<f64>]) -> &'a [Option<f64>] {
-        &row[self.first..self.first + self.gauges.len()]
+    pub fn cells<'a>(&self, row: &'a mut [Option<f64>]) -> &'a mut [Option<f64>] {
+        &mut row[self.first..self.first + self.gauges.len()]
     }
 }
 
