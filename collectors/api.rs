@@ -12,5 +12,5 @@ mod reading;
 
 #[cfg(feature = "io")]
 pub use contract::{Collector, Section, Spec};
-pub use gauge::{Capacity, Class, Gauge, Kind, Lag, Layer, Source, Unit, Worse, intern};
+pub use gauge::{Capacity, Class, Gauge, Kind, Lag, Layer, Source, Unit, Worse, intern, joined, total};
 pub use reading::{Fault, FaultKind, Lack, Reading, Support, Wait};

@@ -15,7 +15,7 @@ mod memory;
 mod net;
 mod pressure;
 
-use crate::api::{Collector, Fault, FaultKind, Gauge, Lack, Layer, Reading, Section, Spec, Support, intern};
+use crate::api::{Collector, Fault, FaultKind, Gauge, Lack, Layer, Reading, Section, Spec, Support, intern, joined, total};
 use crate::proc::ProcFile;
 use crate::settings;
 use serde::Deserialize;
@@ -39,7 +39,7 @@ pub const SPEC: Spec = Spec {
 };
 
 /// Every gauge but those of single disks and interfaces, whose names are known at the start only.
-const FIXED: &[Gauge] = &flat::<{ count(GROUPS) }>(GROUPS);
+const FIXED: &[Gauge] = &joined::<{ total(GROUPS) }>(GROUPS);
 
 const GROUPS: &[&[Gauge]] = &[
     cpu::GAUGES,
@@ -58,29 +58,6 @@ const GROUPS: &[&[Gauge]] = &[
     limits::OWN_CPU,
     limits::OWN_MEMORY,
 ];
-
-const fn count(groups: &[&[Gauge]]) -> usize {
-    let (mut sum, mut group) = (0, 0);
-    while group < groups.len() {
-        sum += groups[group].len();
-        group += 1;
-    }
-    sum
-}
-
-const fn flat<const N: usize>(groups: &[&[Gauge]]) -> [Gauge; N] {
-    let (mut all, mut at, mut group) = ([groups[0][0]; N], 0, 0);
-    while group < groups.len() {
-        let mut index = 0;
-        while index < groups[group].len() {
-            all[at] = groups[group][index];
-            at += 1;
-            index += 1;
-        }
-        group += 1;
-    }
-    all
-}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -61,7 +61,7 @@ as = "pool_max"
 "#;
 
 /// Where the page usually is.
-const USUAL: [&str; 4] = ["/metrics", "/actuator/prometheus", "/q/metrics", "/prometheus"];
+const USUAL: [&str; 5] = ["/metrics", "/actuator/prometheus", "/q/metrics", "/prometheus", "/stats/prometheus"];
 
 /// Pages of thousands of series are large.
 const MOST: usize = 16 << 20;

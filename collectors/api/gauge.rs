@@ -291,3 +291,28 @@ impl Gauge {
 pub fn intern(name: &str) -> &'static str {
     Box::leak(name.to_owned().into_boxed_str())
 }
+
+/// How many gauges several tables have together.
+pub const fn total(groups: &[&[Gauge]]) -> usize {
+    let (mut sum, mut group) = (0, 0);
+    while group < groups.len() {
+        sum += groups[group].len();
+        group += 1;
+    }
+    sum
+}
+
+/// Several tables of gauges as one; `N` is their [`total`].
+pub const fn joined<const N: usize>(groups: &[&[Gauge]]) -> [Gauge; N] {
+    let (mut all, mut at, mut group) = ([groups[0][0]; N], 0, 0);
+    while group < groups.len() {
+        let mut index = 0;
+        while index < groups[group].len() {
+            all[at] = groups[group][index];
+            at += 1;
+            index += 1;
+        }
+        group += 1;
+    }
+    all
+}

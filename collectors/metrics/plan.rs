@@ -1,7 +1,7 @@
 //! Which series become which column, and the reading of one page by that plan.
 
 use super::text::{Line, Sample, lines};
-use crate::api::Gauge;
+use crate::api::{Class, Gauge};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -156,6 +156,10 @@ impl Plan {
             found = true;
             // NaN is how exporters write "unset"; 2^64 - 1 is a sentinel of the same meaning.
             if !sample.value.is_finite() || sample.value >= 18_446_744_073_709_551_615.0 {
+                continue;
+            }
+            // Of what waits nobody can count less than none: -1 is how exporters say that they do not know.
+            if sample.value < 0.0 && self.columns[at].gauge.class == Class::Queue {
                 continue;
             }
             let value = &mut read.values[at];

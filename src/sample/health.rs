@@ -200,7 +200,7 @@ mod tests {
     fn a_reset_is_noted_once_and_also_across_a_gap() {
         let columns = columns();
         let mut health = TargetHealth::new(&columns);
-        let mut answered = |health: &mut TargetHealth, cells: [Option<f64>; 3]| {
+        let answered = |health: &mut TargetHealth, cells: [Option<f64>; 3]| {
             health.answered(&columns, &mut cells.clone(), &Reading::default()).is_some()
         };
         assert!(!answered(&mut health, [Some(1000.0), None, Some(5.0)]));

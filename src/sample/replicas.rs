@@ -56,8 +56,8 @@ pub struct Replicas {
     held_back: u8,
     /// The last reads, the latest first.
     history: VecDeque<Counters>,
-    /// What each counter was before its last fall.
-    peaks: Counters,
+    /// What each counter was before and after its last fall.
+    falls: Vec<Option<(f64, f64)>>,
     alternations: u8,
     proven: bool,
 }
@@ -76,7 +76,7 @@ impl Replicas {
     /// A read gave nothing: what follows cannot be compared with what was.
     pub fn gap(&mut self) {
         self.history.clear();
-        self.peaks.clear();
+        self.falls.clear();
     }
 
     /// A read's answer, by these cells of these columns.
@@ -139,12 +139,12 @@ impl Replicas {
     /// Down again to where they were before they jumped up: within a quarter of the jump. What began anew begins near 0.
     fn falls_back(&mut self, now: &Counters) -> bool {
         let last = self.history.front().cloned().unwrap_or_default();
-        self.peaks.resize(now.len(), None);
-        for (peak, (last, now)) in self.peaks.iter_mut().zip(last.iter().zip(now)) {
+        self.falls.resize(now.len(), None);
+        for (fall, (last, now)) in self.falls.iter_mut().zip(last.iter().zip(now)) {
             if let (Some(last), Some(now)) = (last, now)
                 && now < last
             {
-                *peak = Some(*last);
+                *fall = Some((*last, *now));
             }
         }
         let telling: Vec<usize> = (0..now.len())
@@ -164,21 +164,21 @@ impl Replicas {
         !telling.is_empty() && older.zip(newer).any(|(then, after)| back(then, after))
     }
 
-    /// Up again, in one step, to where they were before they fell.
+    /// Up again to where they were before they fell, most of the way in one step.
     fn returns(&mut self, now: &Counters) -> bool {
         let Some(last) = self.history.front() else { return false };
         let (mut fallen, mut back) = (0, 0);
-        for (at, peak) in self.peaks.iter().enumerate() {
-            let (Some(peak), Some(last), Some(now)) = (peak, last[at], now[at]) else { continue };
-            if last >= *peak || *peak - last < TELLING {
+        for (fall, (last, now)) in self.falls.iter().zip(last.iter().zip(now)) {
+            let (Some((high, low)), Some(last), Some(now)) = (fall, last, now) else { continue };
+            if last >= high || high - low < TELLING {
                 continue;
             }
             fallen += 1;
-            back += usize::from(now >= *peak);
+            back += usize::from(now >= high && now - last >= 0.75 * (high - low));
         }
         let returned = back > 0 && 2 * back > fallen;
         if returned {
-            self.peaks.clear();
+            self.falls.clear();
         }
         returned
     }
