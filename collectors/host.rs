@@ -9,10 +9,10 @@
 //! dead network mount), per-processor states, `/proc/net/tcp` (its cost grows with every connection), `/proc/schedstat`.
 
 mod cpu;
-mod disk;
+pub(crate) mod disk;
 mod limits;
 mod memory;
-mod net;
+pub(crate) mod net;
 mod pressure;
 
 use crate::api::{Collector, Fault, FaultKind, Gauge, Lack, Layer, Reading, Section, Spec, Support, intern, joined, total};
@@ -168,15 +168,21 @@ impl Host {
     fn disks(&mut self) -> Result<Vec<disk::Disk>, Fault> {
         let path = self.root().join("diskstats");
         let text = self.text(&path).unwrap_or_default();
-        let names = self.settle("disks", self.settings.disks.as_deref(), &disk::listed(&text), disk::names(&text), &path)?;
+        let names =
+            self.settle("disks", self.settings.disks.as_deref(), &disk::listed(&text), disk::whole(&disk::listed(&text)), &path)?;
         Ok(names.iter().map(|name| disk::Disk::new(name)).collect())
     }
 
     fn interfaces(&mut self) -> Result<Vec<net::Interface>, Fault> {
         let path = self.network().join("dev");
         let text = self.text(&path).unwrap_or_default();
-        let names =
-            self.settle("interfaces", self.settings.interfaces.as_deref(), &net::listed(&text), net::names(&text), &path)?;
+        let names = self.settle(
+            "interfaces",
+            self.settings.interfaces.as_deref(),
+            &net::listed(&text),
+            net::outer(net::listed(&text)),
+            &path,
+        )?;
         Ok(names.iter().map(|name| net::Interface::new(name)).collect())
     }
 

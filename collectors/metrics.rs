@@ -9,6 +9,7 @@
 //! `_created`, what the exporter says of itself.
 
 pub(crate) mod guess;
+mod node;
 pub(crate) mod plan;
 mod presets;
 mod select;

@@ -6,7 +6,7 @@
 
 use super::plan::{Column, How, Pick, Plan, column_name};
 use super::text::{Line, Type, lines};
-use super::{guess, presets};
+use super::{guess, node, presets};
 use crate::api::{Capacity, Class, Gauge, Kind, Lag, Layer, Source, Unit, Worse, intern};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -21,15 +21,15 @@ const STATUS: [&str; 5] = ["code", "status", "status_code", "http_status_code", 
 /// A label that holds its first digit alone.
 const STATUS_CLASS: &str = "envoy_response_code_class";
 
-type Labels = BTreeMap<String, String>;
+pub(super) type Labels = BTreeMap<String, String>;
 
 /// A series' name with everything of it on the page.
-struct Found {
-    name: String,
+pub(super) struct Found {
+    pub name: String,
     kind: Type,
     help: String,
     quantile_or_bucket: bool,
-    sets: BTreeSet<Labels>,
+    pub sets: BTreeSet<Labels>,
 }
 
 /// What a page turned out to hold.
@@ -44,8 +44,13 @@ pub struct Settled {
 pub fn settle(body: &[u8], taken: &BTreeSet<String>) -> Settled {
     let mut columns = Vec::new();
     let mut whole = BTreeSet::new();
-    for found in families(body) {
-        if taken.contains(&found.name) {
+    let page = families(body);
+    let of_a_node = node::is_one(&page);
+    if of_a_node {
+        columns = node::columns(&page);
+    }
+    for found in page {
+        if taken.contains(&found.name) || (of_a_node && node::owns(&found.name)) {
             continue;
         }
         let preset = presets::find(&found.name);
