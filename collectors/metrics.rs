@@ -11,7 +11,7 @@
 pub(crate) mod guess;
 mod node;
 pub(crate) mod plan;
-mod presets;
+pub(crate) mod presets;
 mod select;
 mod settle;
 pub(crate) mod text;

@@ -43,6 +43,8 @@ mod live {
     mod memcached;
     mod mysql;
     mod nginx;
+    #[cfg(target_os = "linux")]
+    mod node;
     mod pgbouncer;
     #[cfg(target_os = "linux")]
     mod phpfpm;
