@@ -147,8 +147,8 @@ fn wrong(section: &Section, why: &str) -> Fault {
 /// What is known of the first series that a query names and a preset knows. Of a counter nothing: what a query makes of it
 /// is something else.
 fn known_in(query: &str) -> Option<Gauge> {
-    let words = query.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
-    words.filter_map(presets::find).next().filter(|known| known.kind == Kind::Gauge)
+    let mut words = query.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
+    words.find_map(presets::find).filter(|known| known.kind == Kind::Gauge)
 }
 
 impl Promql {

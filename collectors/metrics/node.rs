@@ -220,7 +220,7 @@ mod tests {
         assert_eq!((get("memory_total_bytes"), get("file_handles"), get("tcp_time_wait")), (25_276_059_648.0, 889.0, 1.0));
         assert_eq!((get("disk_vda_written_bytes_total"), get("disk_vda_flush_seconds_total")), (215_381_745_664.0, 35.131));
         assert_eq!((get("net_eth0_rx_bytes_total"), get("net_eth0_tx_errors_total")), (1_016_250_939.0, 0.0));
-        assert_eq!((get("psi_cpu_some_seconds_total"), get("fs_root_avail_bytes")), (7050.442_972, 68_818_018_304.0));
+        assert_eq!((get("psi_cpu_some_seconds_total"), get("fs_root_avail_bytes")), (7_050.442_972, 68_818_018_304.0));
         let names: Vec<_> = plan.columns.iter().map(|column| column.gauge.name).collect();
         assert!(!names.iter().any(|name| name.contains("zram") || name.contains("ifb") || name.starts_with("node_")), "{names:?}");
         assert!(settled.left_out.is_empty() && plan.columns.iter().all(|column| !column.gauge.guessed), "{names:?}");

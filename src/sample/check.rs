@@ -90,6 +90,9 @@ fn long(target: &TargetConfig, support: &Support, outcome: Option<&Outcome>) -> 
     let mut text = format!("{}  {}", target.section.instance, what(support));
     let read: Vec<&str> = support.columns.iter().filter(|gauge| gauge.is_read()).map(|gauge| gauge.name).collect();
     // Writing to a String cannot fail.
+    if let Some(name) = &target.one_of {
+        let _ = write!(text, "\n  one of   {name}");
+    }
     for sees in &support.sees {
         let _ = write!(text, "\n  sees     {}", indented(sees, 11));
     }

@@ -117,6 +117,9 @@ fn about(target: &TargetConfig, support: Option<&Support>, role: Role) -> Map<St
             about.insert("host".to_owned(), json!(host));
         }
     }
+    if let Some(name) = &target.one_of {
+        about.insert("one_of".to_owned(), json!(name));
+    }
     about.insert("role".to_owned(), json!(role.name()));
     if let Some(support) = support {
         for (key, text) in [("product", &support.product), ("version", &support.version)] {

@@ -12,6 +12,7 @@ mod sampler {
     mod cli;
     mod driver;
     mod faults;
+    mod replicas;
     mod schedule;
 }
 mod driver;
