@@ -2,6 +2,7 @@
 
 mod harm;
 mod privileges;
+mod replica;
 mod waits;
 
 use crate::support::server::Server;
