@@ -291,8 +291,13 @@ impl Haproxy {
 
 #[async_trait::async_trait]
 impl Collector for Haproxy {
+    /// Before it answered: of the process, where the socket tells of it, and of the proxies that the configuration names.
     fn columns(&self) -> Vec<Gauge> {
-        Vec::new()
+        let process = match self.place {
+            Place::Socket(_) => PROCESS.iter().map(|(_, gauge, _)| *gauge).collect(),
+            Place::Page(_) => Vec::new(),
+        };
+        [process, plan::of_named(&self.own.proxies)].concat()
     }
 
     async fn start(&mut self) -> Result<Support, Fault> {

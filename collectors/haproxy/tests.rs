@@ -197,3 +197,34 @@ fn keys_that_do_not_belong_and_a_read_before_the_start_are_faults() {
     assert_eq!(collector("", "").err().unwrap().kind, FaultKind::Config);
     assert_eq!(run(collector("/run/x.sock", "").unwrap().read()).unwrap_err().kind, FaultKind::Unreachable);
 }
+
+#[test]
+fn one_that_is_down_at_the_start_has_the_columns_that_are_known_without_it() {
+    let columns = |endpoint: &str, settings: &str| {
+        let collector = open(&Section {
+            instance: "lb".to_owned(),
+            endpoint: endpoint.to_owned(),
+            settings: toml::from_str(settings).unwrap(),
+            timeout: Duration::from_millis(500),
+            tick: Duration::from_secs(1),
+        });
+        collector.unwrap().columns().iter().map(|gauge| gauge.name).collect::<Vec<_>>()
+    };
+    let socket = columns("/run/haproxy/nobody.sock", "");
+    assert!(socket.contains(&"connections") && !socket.iter().any(|name| name.contains("PROXY")), "{socket:?}");
+    let named = columns("http://127.0.0.1:1/stats;csv", "proxies = [\"web\", \"app\"]");
+    for name in ["web_frontend_sessions", "app_queue", "app_servers_sessions_max"] {
+        assert!(named.contains(&name), "{name} of {named:?}");
+    }
+    // What it has once it answers is among them.
+    let (mut collector, support) = started(&socket_of(REST), "proxies = [\"both\"]");
+    let known = columns("/run/haproxy/nobody.sock", "proxies = [\"both\"]");
+    for gauge in support.unwrap().columns {
+        assert!(known.contains(&gauge.name), "{} of {known:?}", gauge.name);
+    }
+    assert!(run(collector.read()).is_ok());
+}
+
+fn socket_of(text: &str) -> String {
+    socket(vec![text.as_bytes().to_vec(); 4])
+}
