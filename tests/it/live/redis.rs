@@ -1,5 +1,7 @@
 //! The Redis collector against real ones: Redis 7 and Valkey 9.
 
+mod several;
+
 use crate::support::server::Server;
 use collectors::api::{Capacity, Collector, FaultKind, Reading, Section, Support};
 use std::io::{BufRead, BufReader, Read, Write};
