@@ -120,6 +120,9 @@ fn about(target: &TargetConfig, support: Option<&Support>, role: Role) -> Map<St
     if let Some(name) = &target.one_of {
         about.insert("one_of".to_owned(), json!(name));
     }
+    if let Some(address) = target.address() {
+        about.insert("address".to_owned(), json!(address));
+    }
     about.insert("role".to_owned(), json!(role.name()));
     if let Some(support) = support {
         for (key, text) in [("product", &support.product), ("version", &support.version)] {

@@ -104,6 +104,13 @@ fn name_to_resolve(target: &TargetConfig) -> Option<String> {
     (host.parse::<IpAddr>().is_err() && !target.section.settings.contains_key(ADDRESS)).then_some(host)
 }
 
+impl TargetConfig {
+    /// Which of its name's addresses it is asked at, where that was chosen.
+    pub fn address(&self) -> Option<&str> {
+        self.section.settings.get(ADDRESS).and_then(toml::Value::as_str)
+    }
+}
+
 impl Config {
     /// Every target whose host name has several addresses as one target an address.
     pub fn each_address(&mut self, resolve: Resolver) -> Result<(), Wrong> {
@@ -234,7 +241,7 @@ mod tests {
             .targets
             .iter()
             .filter(|target| target.one_of.as_deref() == Some("shop"))
-            .map(|target| target.section.settings[ADDRESS].as_str().unwrap())
+            .map(|target| target.address().unwrap())
             .collect();
         assert_eq!(chosen, ["10.0.0.2", "10.0.0.9"], "in an order of their own, whatever the name server's");
         assert!(found.notes.iter().any(|note| note.contains("app has 2 addresses") && note.contains("shop_2 at 10.0.0.9")));
