@@ -252,14 +252,15 @@ impl Metrics {
     }
 }
 
-/// What says its own name by a `…_build_info{version="…"}`.
+/// What says its own name by a `NAME_build_info{version="…"}`, or `NAME_version="…"`.
 fn product(body: &[u8]) -> (String, String) {
     const LIBRARIES: [&str; 4] = ["go_build_info", "python_info", "promhttp_build_info", "jvm_build_info"];
     for (_, line) in text::lines(body) {
         let text::Line::Sample(sample) = line else { continue };
         if !LIBRARIES.contains(&sample.name.as_ref())
             && let Some(name) = sample.name.strip_suffix("_build_info")
-            && let Some((_, version)) = sample.labels().into_iter().find(|(label, _)| label == "version")
+            && let Some((_, version)) =
+                sample.labels().into_iter().find(|(label, _)| label == "version" || label.strip_suffix("_version") == Some(name))
         {
             return (name.to_owned(), version.into_owned());
         }

@@ -52,6 +52,7 @@ mod live {
     mod postgres;
     mod postgres_locks;
     mod query;
+    mod rabbitmq;
     mod redis;
     mod status;
 }

@@ -8,11 +8,13 @@
 //! Free disk space and healthy members fall when it gets worse; the low watermark of a disk is no capacity.
 
 use super::{concurrent, counted, limit, queue, served, serving, spare};
-use crate::api::{Class, Gauge, Layer, Unit, Worse};
+use crate::api::{Class, Gauge, Lag, Layer, Unit, Worse};
 
 const BROKER: &str = "message queues";
 const NODE: &str = "rabbitmq node";
 const PROXY: &str = "proxy";
+/// How often the broker counts its queues, seconds.
+const RENEWED: Lag = Lag::Refreshed(5.0);
 const S: Layer = Layer::Server;
 const P: Layer = Layer::Pool;
 const W: Layer = Layer::Worker;
@@ -54,8 +56,8 @@ const fn late(name: &'static str) -> Gauge {
 /// Brokers, proxies and consumer groups.
 pub const ALL: &[Gauge] = &[
     // RabbitMQ: queues.
-    queue("rabbitmq_queue_messages_ready", S, BROKER),
-    work("rabbitmq_queue_messages_unacked", S, BROKER, "delivered and not yet acknowledged"),
+    queue("rabbitmq_queue_messages_ready", S, BROKER).lag(RENEWED),
+    work("rabbitmq_queue_messages_unacked", S, BROKER, "delivered and not yet acknowledged").lag(RENEWED),
     level("rabbitmq_queue_messages", Unit::Count, S, BROKER, "ready and unacknowledged"),
     level("rabbitmq_queue_messages_bytes", Unit::Bytes, S, BROKER, "of messages in the queues"),
     level("rabbitmq_queue_consumers", Unit::Count, S, BROKER, "consumers of the queues").worse(Worse::Neither),
@@ -267,18 +269,17 @@ mod tests {
 
     #[test]
     fn rabbitmq_tells_what_waits_and_how_far_its_alarms_are() {
-        let all = page(include_str!("../../../fixtures/metrics/rabbitmq-aggregated.prom"));
+        let all = page(include_str!("../../../fixtures/metrics/rabbitmq-3.10.8.prom"));
         let (ready, value) = column(&all, "rabbitmq_queue_messages_ready");
-        assert_eq!((ready.class, ready.guessed, value), (Class::Queue, false, Some(1200.0)));
-        assert_eq!(column(&all, "rabbitmq_queue_messages_unacked").1, Some(50.0));
+        assert_eq!((ready.class, ready.guessed, value), (Class::Queue, false, Some(30.0)));
+        assert_eq!(column(&all, "rabbitmq_queue_messages_unacked").1, Some(0.0));
         assert_eq!(of(column(&all, "rabbitmq_process_resident_memory_bytes").0), "rabbitmq_resident_memory_limit_bytes");
         assert_eq!(of(column(&all, "rabbitmq_process_open_fds").0), "rabbitmq_process_max_fds");
         let (disk, free) = column(&all, "rabbitmq_disk_space_available_bytes");
-        assert_eq!((disk.worse, of(disk), free), (Worse::Down, "", Some(15_277_850_624.0)));
+        assert_eq!((disk.worse, of(disk), free), (Worse::Down, "", Some(49_751_154_688.0)));
         let (alarm, now) = column(&all, "rabbitmq_alarms_memory_used_watermark");
         assert_eq!((alarm.class, now), (Class::Event, Some(0.0)));
-        // Protocols are summed; a counter keeps its kind.
-        assert_eq!(column(&all, "rabbitmq_global_messages_received_total").1, Some(9000.0 + 40.0));
+        assert_eq!(column(&all, "rabbitmq_global_messages_received_total").1, Some(30.0));
         let single = page(
             "rabbitmq_queue_messages_ready{vhost=\"/\",queue=\"mail\"} 7\nrabbitmq_queue_messages_ready{vhost=\"/\",queue=\"pay\"} 2\n",
         );
