@@ -120,7 +120,8 @@ fn is_driver(bench: &Bench, gauge: &Gauge) -> bool {
     bench.frame.targets.iter().any(|target| target.instance == gauge.target && super::caveats::is_driver(target))
 }
 
-fn waiting_is_watched(bench: &Bench, gauge: &Gauge) -> bool {
+/// Whether waiting for the same resource is watched too.
+pub fn waiting_is_watched(bench: &Bench, gauge: &Gauge) -> bool {
     bench.frame.gauges.iter().any(|other| {
         other.class.is_some_and(can_be_first)
             && other.target == gauge.target
