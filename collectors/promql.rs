@@ -6,7 +6,7 @@
 //! the latest. No series is a missing value, never 0. Privilege: the server's.
 
 //!
-//! A series that a preset of `metrics` knows keeps its meaning there, so that Kafka's lag needs no class; `@kafka_lag` is the
+//! A series that a preset of `metrics` knows keeps its meaning there, so that Kafka's lag needs no class; `preset:kafka_lag` is the
 //! whole query of it, whichever exporter the server scrapes.
 
 mod answer;
@@ -28,12 +28,12 @@ pub const SPEC: Spec = Spec {
     flag: "promql",
     aliases: &[],
     value: "URL::QUERY",
-    about: "an instant query of a Prometheus-compatible server: --promql lag=http://prometheus:9090::@kafka_lag",
+    about: "an instant query of a Prometheus-compatible server: --promql lag=http://prometheus:9090::preset:kafka_lag",
     needs: "nothing but the server's query API",
     sample_config: r#"[[promql]]
 name = "lag"
 url = "http://127.0.0.1:9090"
-query = "sum(kafka_consumergroup_lag)"   # or "@kafka_lag", whatever the exporter
+query = "sum(kafka_consumergroup_lag)"   # or "preset:kafka_lag", whatever the exporter
 class = "queue"              # known of this one, else guessed
 lag = 15                     # the scrape interval there
 # label = "topic"            # a column for each of its values, instead of one for all
@@ -53,7 +53,7 @@ const MOST: usize = 50;
 
 /// Queries by name. A lag of -1 is one that the exporter does not know.
 const NAMED: &[(&str, &str)] = &[(
-    "@kafka_lag",
+    "preset:kafka_lag",
     "sum by (consumergroup) (kafka_consumergroup_lag >= 0) or sum by (group) (kafka_consumergroup_group_lag >= 0) \
      or sum by (group) (kafka_burrow_partition_lag >= 0) or sum by (group_id) (kminion_kafka_consumer_group_topic_lag >= 0)",
 )];
@@ -111,7 +111,7 @@ fn open(section: &Section) -> Result<Box<dyn Collector>, Fault> {
     }
     let query = match NAMED.iter().find(|(name, _)| *name == query.trim()) {
         Some((_, whole)) => (*whole).to_owned(),
-        None if query.trim().starts_with('@') => {
+        None if query.trim().starts_with("preset:") => {
             let known: Vec<&str> = NAMED.iter().map(|(name, _)| *name).collect();
             return Err(wrong(section, &format!("no query is called {}; there is {}", query.trim(), known.join(", "))));
         }
