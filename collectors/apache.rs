@@ -190,12 +190,13 @@ impl Apache {
         if let Some(last) = &self.last {
             let generation = |status: &Status| status.value("generation");
             if status.restart_time != last.restart_time {
-                reading.notes.push("restarted, counters begin again".to_owned());
+                reading.restarted = Some("restarted, counters begin again".to_owned());
                 self.slots = None;
             } else if generation(&status) != generation(last) {
                 reading.notes.push("graceful restart".to_owned());
             }
         }
+        reading.process.clone_from(&status.restart_time);
         self.learn_slots(&status);
         for (name, value) in &status.values {
             reading.put(name, *value);

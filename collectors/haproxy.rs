@@ -219,11 +219,12 @@ impl Haproxy {
             let fell = last.counters.iter().zip(&counters).any(|(was, is)| was.zip(*is).is_some_and(|(was, is)| is < was));
             let another = info.is_some_and(|info| last.process.as_ref().is_some_and(|process| *process != info.process));
             if another {
-                reading.notes.push("another process answers (restarted or reloaded), counters begin again".to_owned());
+                reading.restarted = Some("another process answers (restarted or reloaded), counters begin again".to_owned());
             } else if fell {
-                reading.notes.push("counters begin again (restarted, reloaded or cleared)".to_owned());
+                reading.restarted = Some("counters begin again (restarted, reloaded or cleared)".to_owned());
             }
         }
+        reading.process = info.map(|info| format!("{} {}", info.process.0, info.process.1));
         let there = plan::proxies(table);
         let gone = self.plan.own.iter().filter(|proxy| !there.contains(&proxy.as_str()));
         let mut oddities: Vec<String> = gone.map(|proxy| format!("proxy {proxy} is gone")).collect();
@@ -290,8 +291,13 @@ impl Haproxy {
 
 #[async_trait::async_trait]
 impl Collector for Haproxy {
+    /// Before it answered: of the process, where the socket tells of it, and of the proxies that the configuration names.
     fn columns(&self) -> Vec<Gauge> {
-        Vec::new()
+        let process = match self.place {
+            Place::Socket(_) => PROCESS.iter().map(|(_, gauge, _)| *gauge).collect(),
+            Place::Page(_) => Vec::new(),
+        };
+        [process, plan::of_named(&self.own.proxies)].concat()
     }
 
     async fn start(&mut self) -> Result<Support, Fault> {

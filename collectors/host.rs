@@ -9,13 +9,13 @@
 //! dead network mount), per-processor states, `/proc/net/tcp` (its cost grows with every connection), `/proc/schedstat`.
 
 mod cpu;
-mod disk;
+pub(crate) mod disk;
 mod limits;
 mod memory;
-mod net;
+pub(crate) mod net;
 mod pressure;
 
-use crate::api::{Collector, Fault, FaultKind, Gauge, Lack, Layer, Reading, Section, Spec, Support, intern};
+use crate::api::{Collector, Fault, FaultKind, Gauge, Lack, Layer, Reading, Section, Spec, Support, intern, joined, total};
 use crate::proc::ProcFile;
 use crate::settings;
 use serde::Deserialize;
@@ -40,7 +40,7 @@ pub const SPEC: Spec = Spec {
 };
 
 /// Every gauge but those of single disks and interfaces, whose names are known at the start only.
-const FIXED: &[Gauge] = &flat::<{ count(GROUPS) }>(GROUPS);
+const FIXED: &[Gauge] = &joined::<{ total(GROUPS) }>(GROUPS);
 
 const GROUPS: &[&[Gauge]] = &[
     cpu::GAUGES,
@@ -59,29 +59,6 @@ const GROUPS: &[&[Gauge]] = &[
     limits::OWN_CPU,
     limits::OWN_MEMORY,
 ];
-
-const fn count(groups: &[&[Gauge]]) -> usize {
-    let (mut sum, mut group) = (0, 0);
-    while group < groups.len() {
-        sum += groups[group].len();
-        group += 1;
-    }
-    sum
-}
-
-const fn flat<const N: usize>(groups: &[&[Gauge]]) -> [Gauge; N] {
-    let (mut all, mut at, mut group) = ([groups[0][0]; N], 0, 0);
-    while group < groups.len() {
-        let mut index = 0;
-        while index < groups[group].len() {
-            all[at] = groups[group][index];
-            at += 1;
-            index += 1;
-        }
-        group += 1;
-    }
-    all
-}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -199,15 +176,21 @@ impl Host {
     fn disks(&mut self) -> Result<Vec<disk::Disk>, Fault> {
         let path = self.root().join("diskstats");
         let text = self.text(&path).unwrap_or_default();
-        let names = self.settle("disks", self.settings.disks.as_deref(), &disk::listed(&text), disk::names(&text), &path)?;
+        let names =
+            self.settle("disks", self.settings.disks.as_deref(), &disk::listed(&text), disk::whole(&disk::listed(&text)), &path)?;
         Ok(names.iter().map(|name| disk::Disk::new(name)).collect())
     }
 
     fn interfaces(&mut self) -> Result<Vec<net::Interface>, Fault> {
         let path = self.network().join("dev");
         let text = self.text(&path).unwrap_or_default();
-        let names =
-            self.settle("interfaces", self.settings.interfaces.as_deref(), &net::listed(&text), net::names(&text), &path)?;
+        let names = self.settle(
+            "interfaces",
+            self.settings.interfaces.as_deref(),
+            &net::listed(&text),
+            net::outer(net::listed(&text)),
+            &path,
+        )?;
         Ok(names.iter().map(|name| net::Interface::new(name)).collect())
     }
 

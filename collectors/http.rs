@@ -18,6 +18,7 @@ use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, StatusCode, Url};
 use serde::Deserialize;
 use std::error::Error as _;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -52,10 +53,12 @@ pub struct Settings {
     pub cert_file: Option<PathBuf>,
     /// Its key, PEM; without it the key is looked for in `cert_file`.
     pub key_file: Option<PathBuf>,
+    /// Where to connect, in place of what the host's name resolves to: one of several machines of that name.
+    pub connect_to: Option<IpAddr>,
 }
 
 impl Settings {
-    const KEYS: [&'static str; 10] = [
+    const KEYS: [&'static str; 11] = [
         "user",
         "password",
         "password_file",
@@ -66,6 +69,7 @@ impl Settings {
         "ca_file",
         "cert_file",
         "key_file",
+        "connect_to",
     ];
 
     /// Takes these keys out of a section and leaves the collector's own, so that both can be read strictly.
@@ -141,7 +145,12 @@ impl Http {
         };
         let connect = section.timeout.max(CONNECT);
         let tls = tls::config(what, settings, url.scheme() == "https")?;
-        let client = Client::builder()
+        let builder = match (settings.connect_to, url.host_str()) {
+            // The port stays the URL's, and so do the name in the request and in the certificate.
+            (Some(address), Some(host)) => Client::builder().resolve(host, SocketAddr::new(address, 0)),
+            _ => Client::builder(),
+        };
+        let client = builder
             .tls_backend_preconfigured(tls)
             .http1_only()
             .no_proxy()

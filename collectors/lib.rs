@@ -46,6 +46,8 @@ pub mod promql;
 #[cfg(feature = "io")]
 pub mod query;
 #[cfg(feature = "io")]
+pub mod rabbitmq;
+#[cfg(feature = "io")]
 pub mod redis;
 #[cfg(feature = "io")]
 pub mod settings;
@@ -68,6 +70,7 @@ pub const REGISTRY: &[&api::Spec] = &[
     &nginx::SPEC,
     &phpfpm::SPEC,
     &haproxy::SPEC,
+    &rabbitmq::SPEC,
     &status::SPEC,
     &metrics::SPEC,
     &json::SPEC,

@@ -167,7 +167,7 @@ impl Memcached {
         let restarted =
             |(pid, uptime): (Option<f64>, Option<f64>)| pid != now.0 || uptime.zip(now.1).is_some_and(|(was, is)| is < was);
         if self.seen.is_some_and(restarted) {
-            reading.notes.push("the server was started anew".to_owned());
+            reading.restarted = Some("the server was started anew".to_owned());
         }
         self.seen = Some(now);
         reading

@@ -9,8 +9,9 @@
 //! `_created`, what the exporter says of itself.
 
 pub(crate) mod guess;
+mod node;
 pub(crate) mod plan;
-mod presets;
+pub(crate) mod presets;
 mod select;
 mod settle;
 pub(crate) mod text;
@@ -61,7 +62,7 @@ as = "pool_max"
 "#;
 
 /// Where the page usually is.
-const USUAL: [&str; 4] = ["/metrics", "/actuator/prometheus", "/q/metrics", "/prometheus"];
+const USUAL: [&str; 5] = ["/metrics", "/actuator/prometheus", "/q/metrics", "/prometheus", "/stats/prometheus"];
 
 /// Pages of thousands of series are large.
 const MOST: usize = 16 << 20;
@@ -223,10 +224,11 @@ impl Metrics {
         for (column, value) in self.plan.columns.iter().zip(std::mem::take(&mut read.values)) {
             reading.put_some(column.gauge.name, value);
         }
+        reading.process = read.started.map(|started| started.to_string());
         if let (Some(before), Some(now)) = (self.started, read.started)
             && now != before
         {
-            reading.notes.push("the process restarted, counters begin again".to_owned());
+            reading.restarted = Some("the process restarted, counters begin again".to_owned());
         }
         self.started = read.started.or(self.started);
         let mut once = |kind, text: String| {
@@ -250,14 +252,15 @@ impl Metrics {
     }
 }
 
-/// What says its own name by a `…_build_info{version="…"}`.
+/// What says its own name by a `NAME_build_info{version="…"}`, or `NAME_version="…"`.
 fn product(body: &[u8]) -> (String, String) {
     const LIBRARIES: [&str; 4] = ["go_build_info", "python_info", "promhttp_build_info", "jvm_build_info"];
     for (_, line) in text::lines(body) {
         let text::Line::Sample(sample) = line else { continue };
         if !LIBRARIES.contains(&sample.name.as_ref())
             && let Some(name) = sample.name.strip_suffix("_build_info")
-            && let Some((_, version)) = sample.labels().into_iter().find(|(label, _)| label == "version")
+            && let Some((_, version)) =
+                sample.labels().into_iter().find(|(label, _)| label == "version" || label.strip_suffix("_version") == Some(name))
         {
             return (name.to_owned(), version.into_owned());
         }

@@ -2,11 +2,12 @@
 //!
 //! One statement a tick for the status (`SHOW GLOBAL STATUS` of some 35 names: 1.5 ms on MySQL 9.7, 0.9 ms on MariaDB 10.11; it
 //! needs no privilege), and while somebody waits, the waits on a cadence of their own (see [`waits`]). Privileges: PROCESS, and
-//! on MySQL SELECT on `performance_schema`; what is missing is said at the start, and its columns are left out. Seen: MySQL 9.7,
+//! on MySQL SELECT on `performance_schema`, on a replica what [`further`] names; what is missing is said at the start, and its columns are left out. Seen: MySQL 9.7,
 //! MariaDB 10.11. Left unread on purpose: `SHOW ENGINE INNODB STATUS` (takes InnoDB's global latch), `information_schema.TABLES`
 //! (hangs behind a metadata lock), MySQL's `information_schema.PROCESSLIST` (a global mutex), tables of users.
 
 mod defaults;
+mod further;
 mod gauges;
 mod session;
 mod sight;
@@ -34,7 +35,7 @@ pub const SPEC: Spec = Spec {
     flag: "mysql",
     aliases: &["mysql-host"],
     value: "URL",
-    about: "MySQL 8 and 9, MariaDB: threads, connections, row and metadata locks and who waits for whom, buffer pool, redo log",
+    about: "MySQL 8 and 9, MariaDB: threads, connections, row and metadata locks and who waits for whom, buffer pool, redo log, replication",
     needs: "CREATE USER 'probe'@'%' IDENTIFIED BY '<password>'; GRANT PROCESS ON *.* TO 'probe'@'%'; GRANT SELECT ON performance_schema.* TO 'probe'@'%';",
     sample_config: r#"[mysql]
 url = "mysql://probe@127.0.0.1:3306/"
@@ -43,6 +44,7 @@ tls = "preferred"                          # disabled, preferred, required, veri
 waits = true                               # false: none. "force": also on releases that stall while their lock tables are read
 waits_every = "150ms"                      # at most so often, and only while somebody waits
 # cores = 16                               # of the server's machine, where that is not this one
+# admin_port = 33062                       # MySQL's admin_port or MariaDB's extra_port: answers though max_connections is used up
 "#,
     gauges: GAUGES,
     open,
@@ -120,6 +122,7 @@ impl MySql {
             Origin::Setting(name) => identity.settings.number(name).is_ok(),
             Origin::Sessions(_) => sight.sessions,
             Origin::Cores => self.target.cores.is_some(),
+            Origin::Further(name) => sight.further.has(name),
         };
         let of_the_pool = |item: &Item| matches!(item.gauge.name, "pool_threads" | "pool_idle_threads" | "max_pool_threads");
         let mut items: Vec<(Item, Origin)> = ITEMS
@@ -176,7 +179,15 @@ impl MySql {
         let began = Instant::now();
         let rows = session.ask(&known.status_sql).await.map_err(|error| fault(&self.target, "read the status", &error))?;
         let status = Pairs::of_rows(&rows);
-        known.see_uptime(&status, began, &mut reading.notes);
+        known.see_uptime(&status, began, reading);
+        let further = match known.sight.further.read(session).await {
+            Ok(values) => values,
+            Err(error) if session::is_goodbye(&error) => return Err(fault(&self.target, "read the replication", &error)),
+            Err(error) => {
+                reading.notes.push(format!("replication and thread pool not read: {}", crate::sql::describe(&error)));
+                further::Values::new()
+            }
+        };
         let mut metrics = Pairs::default();
         if !known.sight.metrics.is_empty() && self.metrics.due(began) {
             let asked = Instant::now();
@@ -216,6 +227,10 @@ impl MySql {
                     None => continue,
                 },
                 Origin::Cores => self.target.cores.ok_or(Missing::Absent),
+                Origin::Further(name) => match further.iter().find(|(known, _)| known == name) {
+                    Some((_, value)) => Ok(*value),
+                    None => continue,
+                },
             };
             match value {
                 Ok(value) if item.gauge.is_read() => reading.put(item.gauge.name, value),
@@ -237,14 +252,14 @@ impl MySql {
 
 impl Known {
     /// A server that is younger than it should be has been started anew.
-    fn see_uptime(&mut self, status: &Pairs, now: Instant, notes: &mut Vec<String>) {
+    fn see_uptime(&mut self, status: &Pairs, now: Instant, reading: &mut Reading) {
         let Ok(uptime) = status.whole("Uptime") else { return };
         if let Some((before, at)) = self.uptime {
             let expected = before + i128::from(now.saturating_duration_since(at).as_secs());
             // Without a new connection only a number that falls is a restart (behind a proxy). Whole seconds, and clocks that
             // were set: a little less than expected is none.
             if uptime < before || (self.reconnected && uptime + 5 < expected) {
-                notes.push("server restarted".to_owned());
+                reading.restarted = Some("server restarted".to_owned());
             }
         }
         self.reconnected = false;
@@ -293,11 +308,11 @@ impl Collector for MySql {
         let support = Support {
             product: identity.product.name().to_owned(),
             version: identity.version.clone(),
-            endpoint: self.target.endpoint.clone(),
+            endpoint: session.endpoint.clone(),
             columns: items.iter().map(|(item, _)| item.gauge).collect(),
             facts: constants.chain(gauges::FACTS.iter().filter_map(fact)).collect(),
             sees: std::iter::once("status and settings".to_owned()).chain(sight.sees.iter().cloned()).collect(),
-            lacks: sight.lacks.clone(),
+            lacks: session.lack.iter().chain(&sight.lacks).cloned().collect(),
             ..Support::default()
         };
         self.own.asked += session.asked;

@@ -145,7 +145,7 @@ impl Nginx {
             was.zip(is).is_some_and(|(was, is)| is < was)
         };
         if ["accepts_total", "handled_total", "requests_total"].into_iter().any(fell) {
-            reading.notes.push("restarted, counters begin again".to_owned());
+            reading.restarted = Some("restarted, counters begin again".to_owned());
             self.dropped = None;
         }
         for (name, value) in &status.values {

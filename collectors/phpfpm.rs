@@ -217,10 +217,11 @@ impl PhpFpm {
         if let Some(last) = &self.last {
             let accepted = |status: &Status| status.value("accepted_total");
             if status.started != last.started || accepted(&status) < accepted(last) {
-                reading.notes.push("restarted, counters begin again".to_owned());
+                reading.restarted = Some("restarted, counters begin again".to_owned());
                 self.processes = None;
             }
         }
+        reading.process.clone_from(&status.started);
         self.learn_processes(&status);
         // 0 of 0 on a Unix socket says nothing of what waits.
         let tells_queue = status.value("listen_queue_max").is_some_and(|most| most > 0.0);

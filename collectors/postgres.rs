@@ -111,8 +111,9 @@ impl Known {
 
     /// The tick's row as a reading, with what changed since the last.
     fn take(&mut self, parsed: Parsed) -> Reading {
-        let changes = parsed.changes(&self.marks);
+        let (restarted, changes) = (parsed.restarted(&self.marks), parsed.changes(&self.marks));
         let Parsed { mut reading, marks, hidden, odd } = parsed;
+        reading.restarted = restarted;
         reading.notes.append(&mut self.notes);
         reading.notes.extend(changes);
         // A mark that could not be read keeps its last value.
@@ -156,7 +157,7 @@ struct Doing(&'static str, sqlx::Error);
 async fn read_all(session: &mut Session, known: &mut Known, cores: Option<f64>) -> Result<Reading, Doing> {
     let row = session.ask(Tick::EXECUTE).await.map_err(|error| Doing("read the statistics", error))?;
     let parsed = known.tick.parse(&row.rows);
-    let (waiting, hidden) = (parsed.value(LOCK_WAITING), parsed.hidden);
+    let (waiting, hidden) = (parsed.reading.get(LOCK_WAITING), parsed.hidden);
     let mut reading = known.take(parsed);
     if known.columns.iter().any(|gauge| gauge.name == CORES) {
         reading.put_some(CORES, cores);

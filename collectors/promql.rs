@@ -5,12 +5,17 @@
 //! answer does not tell: `lag` says how old (15 s unless given), and a series is gone five minutes after its last scrape at
 //! the latest. No series is a missing value, never 0. Privilege: the server's.
 
+//!
+//! A series that a preset of `metrics` knows keeps its meaning there, so that Kafka's lag needs no class; `preset:kafka_lag` is the
+//! whole query of it, whichever exporter the server scrapes.
+
 mod answer;
 
-use crate::api::{Collector, Fault, FaultKind, Gauge, Lack, Reading, Section, Spec, Support, intern};
+use crate::api::{Collector, Fault, FaultKind, Gauge, Kind, Lack, Reading, Section, Spec, Support, intern};
 use crate::declared::{Declared, settle, split};
 use crate::http::{Http, Settings, address};
 use crate::metrics::plan::column_name;
+use crate::metrics::presets;
 use crate::metrics::text::Type;
 use crate::settings;
 use answer::{Answer, Series};
@@ -23,13 +28,13 @@ pub const SPEC: Spec = Spec {
     flag: "promql",
     aliases: &[],
     value: "URL::QUERY",
-    about: "an instant query of a Prometheus-compatible server: --promql lag=http://prometheus:9090::sum(kafka_consumergroup_lag)",
+    about: "an instant query of a Prometheus-compatible server: --promql lag=http://prometheus:9090::preset:kafka_lag",
     needs: "nothing but the server's query API",
     sample_config: r#"[[promql]]
 name = "lag"
 url = "http://127.0.0.1:9090"
-query = "sum(kafka_consumergroup_lag)"
-class = "queue"
+query = "sum(kafka_consumergroup_lag)"   # or "preset:kafka_lag", whatever the exporter
+class = "queue"              # known of this one, else guessed
 lag = 15                     # the scrape interval there
 # label = "topic"            # a column for each of its values, instead of one for all
 # aggregate = "max"          # several series: sum (unless said) or max
@@ -45,6 +50,13 @@ const LAG: f64 = 15.0;
 
 /// No more columns than this by a label.
 const MOST: usize = 50;
+
+/// Queries by name. A lag of -1 is one that the exporter does not know.
+const NAMED: &[(&str, &str)] = &[(
+    "preset:kafka_lag",
+    "sum by (consumergroup) (kafka_consumergroup_lag >= 0) or sum by (group) (kafka_consumergroup_group_lag >= 0) \
+     or sum by (group) (kafka_burrow_partition_lag >= 0) or sum by (group_id) (kminion_kafka_consumer_group_topic_lag >= 0)",
+)];
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
@@ -97,6 +109,14 @@ fn open(section: &Section) -> Result<Box<dyn Collector>, Fault> {
             wrong(section, "no query").hint("--promql name=http://prometheus:9090::sum(up), or query = \"…\" in the configuration")
         );
     }
+    let query = match NAMED.iter().find(|(name, _)| *name == query.trim()) {
+        Some((_, whole)) => (*whole).to_owned(),
+        None if query.trim().starts_with("preset:") => {
+            let known: Vec<&str> = NAMED.iter().map(|(name, _)| *name).collect();
+            return Err(wrong(section, &format!("no query is called {}; there is {}", query.trim(), known.join(", "))));
+        }
+        None => query,
+    };
     let mut url = address::parse(&section.instance, place)?;
     if !url.path().ends_with("/api/v1/query") {
         url.set_path(&format!("{}/api/v1/query", url.path().trim_end_matches('/')));
@@ -124,10 +144,23 @@ fn wrong(section: &Section, why: &str) -> Fault {
     Fault::new(FaultKind::Config, format!("configuration of {}: {why}", section.instance))
 }
 
+/// What is known of the first series that a query names and a preset knows. Of a counter nothing: what a query makes of it
+/// is something else.
+fn known_in(query: &str) -> Option<Gauge> {
+    let mut words = query.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
+    words.find_map(presets::find).filter(|known| known.kind == Kind::Gauge)
+}
+
 impl Promql {
     fn gauge(&self, name: &str) -> Gauge {
         // The name that people gave says more than the query, whose functions hide what its series are.
         let mut gauge = self.declared.gauge(name, &self.section.instance, Type::Gauge);
+        if let Some(known) = known_in(&self.query)
+            && gauge.guessed
+        {
+            (gauge.class, gauge.unit, gauge.worse, gauge.help) = (known.class, known.unit, known.worse, known.help);
+            (gauge.layer, gauge.guessed) = (gauge.layer.or(known.layer), false);
+        }
         if gauge.resource.is_empty() {
             gauge.resource = intern(&self.section.instance);
         }

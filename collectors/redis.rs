@@ -71,6 +71,7 @@ struct Redis {
 struct May {
     info: bool,
     slowlog: bool,
+    cluster: bool,
 }
 
 /// What tells one life of a server from the next, and a reset of its counters.
@@ -96,7 +97,7 @@ impl Redis {
         let reply = link.ask(&self.target, &redis::cmd(what)).await?;
         // On a new connection the sign-in may have waited in its place.
         let roundtrip = link.slowest;
-        let info = match reply {
+        let mut info = match reply {
             Reply::Text(_) if !self.may.info => Info::default(),
             Reply::Text(text) => Info::parse(&text),
             Reply::Error(why) => return Ok(Err(self.fault(what, &why))),
@@ -107,6 +108,11 @@ impl Redis {
             && let Reply::Text(text) = link.ask(&self.target, redis::cmd("SLOWLOG").arg("LEN")).await?
         {
             slowlog = std::str::from_utf8(&text).ok().and_then(|text| text.parse::<u32>().ok()).map(f64::from);
+        }
+        if self.may.cluster
+            && let Reply::Text(text) = link.ask(&self.target, redis::cmd("CLUSTER").arg("INFO")).await?
+        {
+            info.join(Info::parse(&text));
         }
         link.slowest = Duration::ZERO;
         Ok(Ok(Asked { roundtrip, info, slowlog }))
@@ -144,12 +150,12 @@ impl Redis {
                 reading.notes.push(format!("{field}: expected a number, found {text:?}"));
             }
         }
-        self.see(&asked.info, &mut reading.notes);
+        self.see(&asked.info, &mut reading);
         reading
     }
 
     /// What happened to the server since the last answer.
-    fn see(&mut self, info: &Info, notes: &mut Vec<String>) {
+    fn see(&mut self, info: &Info, reading: &mut Reading) {
         if info.is_empty() {
             return;
         }
@@ -163,13 +169,13 @@ impl Redis {
         if let Some(before) = &self.seen {
             // Dragonfly has no run_id.
             if before.run_id != now.run_id || fell(before.uptime, now.uptime) {
-                notes.push("the server was started anew".to_owned());
+                reading.restarted = Some("the server was started anew".to_owned());
             } else if fell(before.commands, now.commands) {
-                notes.push("counters reset (CONFIG RESETSTAT)".to_owned());
+                reading.restarted = Some("counters reset (CONFIG RESETSTAT)".to_owned());
             }
         }
         if now.loading && !self.seen.as_ref().is_some_and(|before| before.loading) {
-            notes.push("the server loads its data".to_owned());
+            reading.notes.push("the server loads its data".to_owned());
         }
         self.seen = Some(now);
     }
@@ -177,7 +183,7 @@ impl Redis {
     /// What the user may do, and the limit of connections where `INFO` does not tell it.
     async fn prove(&mut self, link: &mut Link, lacks: &mut Vec<Lack>) -> Result<(), Fault> {
         let user = self.target.user.as_deref().unwrap_or("default").to_owned();
-        self.may = May { info: true, slowlog: false };
+        self.may = May { info: true, ..May::default() };
         let known = match link.ask(&self.target, &redis::cmd("INFO")).await? {
             Reply::Error(why) if is_forbidden(&why) => {
                 // A refused PING as well is a refusal of everything.
@@ -203,6 +209,16 @@ impl Redis {
             }),
             // A server without a slow log.
             Reply::Error(_) | Reply::Pairs(_) => {}
+        }
+        if known.text("cluster_enabled") == Some("1") {
+            match link.ask(&self.target, redis::cmd("CLUSTER").arg("INFO")).await? {
+                Reply::Text(_) => self.may.cluster = true,
+                Reply::Error(why) => lacks.push(Lack {
+                    what: format!("whether the cluster serves every slot (CLUSTER INFO: {why})"),
+                    mend: Some(format!("ACL SETUSER {user} +cluster|info")),
+                }),
+                Reply::Pairs(_) => {}
+            }
         }
         self.maxclients = self.target.maxclients;
         let told = ["maxclients", "max_clients"].iter().any(|name| known.number(name).is_some());
@@ -278,8 +294,8 @@ impl Redis {
             if gauge.visits.is_some_and(|(column, _)| !names.contains(column)) {
                 gauge.visits = None;
             }
-            if gauge.name == "ops_total" && self.may.slowlog {
-                gauge.own += 1.0;
+            if gauge.name == "ops_total" {
+                gauge.own += f64::from(u8::from(self.may.slowlog) + u8::from(self.may.cluster));
             }
         }
         let (product, version) = product(info);

@@ -4,19 +4,15 @@ pub mod address;
 pub mod pg;
 pub mod statement;
 
-use sqlx::{Column, ValueRef};
+use sqlx::mysql::MySqlRow;
+use sqlx::{Column as _, Row as _, ValueRef as _};
 
 /// One row of a reply, every cell as the server wrote it; `None` is NULL.
 pub type Row = Vec<Option<String>>;
 
-/// The cells of a row that came by the text protocol, whatever their types: parsing is then a pure function of text, and no
-/// type that this build cannot decode (dates, decimals) costs a column.
-pub fn text_cells<R>(row: &R) -> Row
-where
-    R: sqlx::Row,
-    usize: sqlx::ColumnIndex<R>,
-    for<'r> &'r [u8]: sqlx::Decode<'r, R::Database>,
-{
+/// The cells of a row of MySQL that came by the text protocol, whatever their types: parsing is then a pure function of text,
+/// and no type that this build cannot decode (dates, decimals) costs a column. PostgreSQL's are [`pg::cells`].
+pub fn text_cells(row: &MySqlRow) -> Row {
     row.columns()
         .iter()
         .map(|column| {

@@ -18,6 +18,7 @@ mod health;
 mod list;
 mod progress;
 mod redact;
+mod replicas;
 mod role;
 mod say;
 mod schedule;
@@ -35,7 +36,11 @@ use tokio::runtime::{Builder, Runtime};
 
 /// Runs the sampler with a whole command line, the program's name first. Gives the exit code.
 pub fn run(args: impl Iterator<Item = OsString>) -> u8 {
-    let world = World { runtime: || Builder::new_current_thread().enable_all().build(), unix_ms: crate::time::unix_ms };
+    let world = World {
+        runtime: || Builder::new_current_thread().enable_all().build(),
+        unix_ms: crate::time::unix_ms,
+        resolve: config::resolve,
+    };
     run_with(collectors::REGISTRY, args, Say::standard(), world)
 }
 
@@ -44,6 +49,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> u8 {
 struct World {
     runtime: fn() -> io::Result<Runtime>,
     unix_ms: fn() -> f64,
+    resolve: config::Resolver,
 }
 
 fn run_with(registry: &[&'static Spec], args: impl Iterator<Item = OsString>, mut say: Say, world: World) -> u8 {
@@ -67,7 +73,7 @@ fn run_with(registry: &[&'static Spec], args: impl Iterator<Item = OsString>, mu
         Action::Stop { prefix } => return background::stop(prefix.as_deref(), &say),
         Action::Run | Action::Check | Action::PrintConfig => {}
     }
-    let config = match config::effective(registry, &typed) {
+    let mut config = match config::effective(registry, &typed) {
         Ok(config) => config,
         Err(wrong) => {
             say.trouble(&wrong.to_string());
@@ -78,6 +84,10 @@ fn run_with(registry: &[&'static Spec], args: impl Iterator<Item = OsString>, mu
     if typed.action == Action::PrintConfig {
         say.answer(config::print(&config).trim_end());
         return exit::DONE;
+    }
+    if let Err(wrong) = config.each_address(world.resolve) {
+        say.trouble(&wrong.to_string());
+        return exit::USAGE;
     }
     // The one in the background has said it already.
     if !typed.detached {

@@ -19,10 +19,6 @@ fn fixture(endpoint: &str, root: &str) -> Box<dyn Collector> {
     opened(endpoint, &Path::new(FIXTURE).join(root), &Path::new(FIXTURE).join("proc"))
 }
 
-fn value(reading: &Reading, wanted: &str) -> Option<f64> {
-    reading.values.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
-}
-
 fn copied(from: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("app")).unwrap();
@@ -41,14 +37,11 @@ async fn a_group_of_v2_gives_every_gauge() {
         assert_eq!((support.version.as_str(), support.lacks.len()), ("v2", 0));
         assert_eq!(support.columns, GAUGES, "{endpoint}");
         let reading = group.read().await.unwrap();
-        assert_eq!((value(&reading, "cpu_limit"), value(&reading, "cpu_seconds_total")), (Some(1.5), Some(12.5)));
-        assert_eq!(
-            (value(&reading, "throttled_periods_total"), value(&reading, "throttled_us_total")),
-            (Some(40.0), Some(2_500_000.0))
-        );
-        assert_eq!(value(&reading, "memory_working_bytes"), Some(150_000_000.0));
-        assert_eq!((value(&reading, "oom_kills_total"), value(&reading, "pids_max")), (Some(1.0), Some(512.0)));
-        assert_eq!(value(&reading, "psi_cpu_some_us_total"), Some(7_654_321.0));
+        assert_eq!((reading.get("cpu_limit"), reading.get("cpu_seconds_total")), (Some(1.5), Some(12.5)));
+        assert_eq!((reading.get("throttled_periods_total"), reading.get("throttled_us_total")), (Some(40.0), Some(2_500_000.0)));
+        assert_eq!(reading.get("memory_working_bytes"), Some(150_000_000.0));
+        assert_eq!((reading.get("oom_kills_total"), reading.get("pids_max")), (Some(1.0), Some(512.0)));
+        assert_eq!(reading.get("psi_cpu_some_us_total"), Some(7_654_321.0));
     }
 }
 
@@ -59,13 +52,13 @@ async fn a_group_of_v1_is_found_in_each_hierarchy_by_its_files() {
     assert_eq!(support.version, "v1");
     assert_eq!(support.lacks, []);
     let reading = group.read().await.unwrap();
-    assert_eq!(value(&reading, "cpu_limit"), Some(0.2));
-    assert!(value(&reading, "throttled_us_total").unwrap() > 1e5, "{reading:?}");
-    assert!(value(&reading, "cpu_seconds_total").unwrap() > 0.1);
-    assert_eq!(value(&reading, "memory_max_bytes"), None, "no limit");
+    assert_eq!(reading.get("cpu_limit"), Some(0.2));
+    assert!(reading.get("throttled_us_total").unwrap() > 1e5, "{reading:?}");
+    assert!(reading.get("cpu_seconds_total").unwrap() > 0.1);
+    assert_eq!(reading.get("memory_max_bytes"), None, "no limit");
     let working = support.columns.iter().find(|gauge| gauge.name == "memory_working_bytes").unwrap();
     assert_eq!(working.capacity, Capacity::None);
-    assert_eq!(value(&reading, "pids"), Some(2.0));
+    assert_eq!(reading.get("pids"), Some(2.0));
 }
 
 #[tokio::test]
@@ -74,7 +67,7 @@ async fn a_process_of_v1_is_looked_for_in_the_hierarchy_of_each_controller_alone
     let mut group = fixture("78", "v1");
     let support = group.start().await.unwrap();
     let reading = group.read().await.unwrap();
-    assert_eq!((value(&reading, "cpu_limit"), value(&reading, "memory_bytes")), (Some(0.2), Some(4096.0)));
+    assert_eq!((reading.get("cpu_limit"), reading.get("memory_bytes")), (Some(0.2), Some(4096.0)));
     assert!(support.lacks[0].what.contains("pids"), "{:?}", support.lacks);
 }
 
@@ -96,7 +89,7 @@ async fn the_root_of_v2_beside_v1_does_not_tell_its_processor_time_for_that_of_t
     let mut group = opened("79", dir.path(), dir.path());
     group.start().await.unwrap();
     let reading = group.read().await.unwrap();
-    assert_eq!((value(&reading, "cpu_seconds_total"), value(&reading, "cpu_limit")), (Some(3.0), Some(0.4)));
+    assert_eq!((reading.get("cpu_seconds_total"), reading.get("cpu_limit")), (Some(3.0), Some(0.4)));
 }
 
 #[tokio::test]
@@ -108,16 +101,16 @@ async fn torn_values_are_left_out_and_a_group_made_anew_is_believed_in_the_end()
     for torn in ["usage_usec 12000000\n", "usage_usec 99999999999\n"] {
         std::fs::write(&file, torn).unwrap();
         let reading = group.read().await.unwrap();
-        assert_eq!(value(&reading, "cpu_seconds_total"), None, "{torn}");
+        assert_eq!(reading.get("cpu_seconds_total"), None, "{torn}");
         assert!(reading.notes[0].contains("cannot be"), "{:?}", reading.notes);
-        assert!(value(&reading, "memory_bytes").is_some(), "the rest of the row goes on");
+        assert!(reading.get("memory_bytes").is_some(), "the rest of the row goes on");
         std::fs::write(&file, "usage_usec 12500001\n").unwrap();
-        assert!(value(&group.read().await.unwrap(), "cpu_seconds_total").is_some());
+        assert!(group.read().await.unwrap().get("cpu_seconds_total").is_some());
     }
     std::fs::write(&file, "usage_usec 1000000\n").unwrap();
     let mut seen = Vec::new();
     for _ in 0..3 {
-        seen.push(value(&group.read().await.unwrap(), "cpu_seconds_total"));
+        seen.push(group.read().await.unwrap().get("cpu_seconds_total"));
     }
     assert_eq!(seen, [None, None, Some(1.0)]);
 }
@@ -144,8 +137,8 @@ async fn a_group_that_is_gone_is_a_fault_and_one_file_that_is_gone_a_note() {
     std::fs::remove_file(dir.path().join("app/memory.current")).unwrap();
     reopen(&mut group);
     let reading = group.read().await.unwrap();
-    assert!(reading.notes[0].contains("memory.current") && value(&reading, "pids").is_some(), "{reading:?}");
-    assert_eq!((value(&reading, "memory_bytes"), value(&reading, "memory_working_bytes")), (None, None));
+    assert!(reading.notes[0].contains("memory.current") && reading.get("pids").is_some(), "{reading:?}");
+    assert_eq!((reading.get("memory_bytes"), reading.get("memory_working_bytes")), (None, None));
     std::fs::remove_dir_all(dir.path().join("app")).unwrap();
     reopen(&mut group);
     let fault = group.read().await.unwrap_err();

@@ -51,6 +51,17 @@ fn groups(table: &Table) -> HashMap<&str, Group<'_>> {
     groups
 }
 
+/// Every column that these proxies may have, while nobody knows which of them are frontends and which backends. What they
+/// turn out not to have stays empty.
+pub(super) fn of_named(proxies: &[String]) -> Vec<Gauge> {
+    let mut slugs = BTreeSet::from(["other".to_owned()]);
+    let all = proxies.iter().flat_map(|proxy| {
+        let slug = slug(proxy, &mut slugs);
+        TEMPLATES.iter().map(move |template| template.column(&slug, vec![proxy.clone()], 0.0).gauge)
+    });
+    all.collect()
+}
+
 /// The proxies of a table, in their order.
 pub(super) fn proxies(table: &Table) -> Vec<&str> {
     let mut seen = BTreeSet::new();

@@ -1,6 +1,6 @@
 use super::*;
 use crate::api::{Capacity, Class};
-use crate::http::fake::{self, pages, run, value};
+use crate::http::fake::{self, pages, run};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::Mutex;
@@ -59,7 +59,7 @@ fn over_the_socket_proxies_and_the_process_are_read_and_every_value_has_a_column
         ("connections_max", 400.0),
         ("both_server_downs_total", 1.0),
     ] {
-        assert_eq!(value(&reading, name), Some(wanted), "{name}");
+        assert_eq!(reading.get(name), Some(wanted), "{name}");
     }
     let names: BTreeSet<_> = support.columns.iter().map(|gauge| gauge.name).collect();
     assert!(reading.values.iter().all(|(name, _)| names.contains(name)), "{:?}", reading.values);
@@ -100,7 +100,7 @@ fn the_page_gets_its_csv_and_its_own_proxy_is_found_by_asking_twice() {
         let own = support.columns.iter().find(|gauge| gauge.name == "stats_frontend_sessions").map(|gauge| gauge.own);
         assert_eq!(own, (!left_out).then_some(1.0), "{others} other requests");
         assert!(support.sees.iter().any(|sees| sees.contains("stats") && sees.contains("this page")), "{:?}", support.sees);
-        assert_eq!(value(&run(collector.read()).unwrap(), "app_queue"), Some(2.0));
+        assert_eq!(run(collector.read()).unwrap().get("app_queue"), Some(2.0));
     }
 }
 
@@ -125,7 +125,7 @@ fn another_process_cleared_counters_and_a_proxy_that_is_gone_are_noted_once() {
     );
     support.unwrap();
     let told: Vec<Reading> = (0..6).map(|_| run(collector.read()).unwrap()).collect();
-    let notes: Vec<_> = told.iter().map(|reading| reading.notes.join(";")).collect();
+    let notes: Vec<_> = told.iter().map(fake::said).collect();
     let wanted = [
         "",
         "another process answers (restarted or reloaded), counters begin again",
@@ -135,7 +135,7 @@ fn another_process_cleared_counters_and_a_proxy_that_is_gone_are_noted_once() {
         "",
     ];
     assert_eq!(notes, wanted);
-    assert_eq!((value(&told[3], "both_queue"), value(&told[5], "both_queue")), (Some(0.0), None));
+    assert_eq!((told[3].get("both_queue"), told[5].get("both_queue")), (Some(0.0), None));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn an_answer_cut_at_any_byte_is_no_answer() {
         let fault = run(collector.read()).expect_err("cut");
         assert!(matches!(fault.kind, FaultKind::Unreachable | FaultKind::Nonsense), "cut at {cut}: {fault}");
     }
-    assert_eq!(value(&run(collector.read()).unwrap(), "app_queue"), Some(8.0));
+    assert_eq!(run(collector.read()).unwrap().get("app_queue"), Some(8.0));
 }
 
 #[test]
@@ -196,4 +196,35 @@ fn keys_that_do_not_belong_and_a_read_before_the_start_are_faults() {
     assert!(collector("http://lb/stats", "backends = []").err().unwrap().message.contains("backends"));
     assert_eq!(collector("", "").err().unwrap().kind, FaultKind::Config);
     assert_eq!(run(collector("/run/x.sock", "").unwrap().read()).unwrap_err().kind, FaultKind::Unreachable);
+}
+
+#[test]
+fn one_that_is_down_at_the_start_has_the_columns_that_are_known_without_it() {
+    let columns = |endpoint: &str, settings: &str| {
+        let collector = open(&Section {
+            instance: "lb".to_owned(),
+            endpoint: endpoint.to_owned(),
+            settings: toml::from_str(settings).unwrap(),
+            timeout: Duration::from_millis(500),
+            tick: Duration::from_secs(1),
+        });
+        collector.unwrap().columns().iter().map(|gauge| gauge.name).collect::<Vec<_>>()
+    };
+    let socket = columns("/run/haproxy/nobody.sock", "");
+    assert!(socket.contains(&"connections") && !socket.iter().any(|name| name.contains("PROXY")), "{socket:?}");
+    let named = columns("http://127.0.0.1:1/stats;csv", "proxies = [\"web\", \"app\"]");
+    for name in ["web_frontend_sessions", "app_queue", "app_servers_sessions_max"] {
+        assert!(named.contains(&name), "{name} of {named:?}");
+    }
+    // What it has once it answers is among them.
+    let (mut collector, support) = started(&socket_of(REST), "proxies = [\"both\"]");
+    let known = columns("/run/haproxy/nobody.sock", "proxies = [\"both\"]");
+    for gauge in support.unwrap().columns {
+        assert!(known.contains(&gauge.name), "{} of {known:?}", gauge.name);
+    }
+    assert!(run(collector.read()).is_ok());
+}
+
+fn socket_of(text: &str) -> String {
+    socket(vec![text.as_bytes().to_vec(); 4])
 }

@@ -24,7 +24,7 @@ pub(super) const GAUGES: &[Gauge] = &[
     spent("cpu_softirq_seconds_total", Class::Utilisation, "Time spent on soft interrupts, the network above all"),
     spent("cpu_iowait_seconds_total", Class::Pressure, "Idle while input or output was outstanding; can fall by a little"),
     spent("cpu_steal_seconds_total", Class::Pressure, "Time that the hypervisor gave to others though there was work").of("cores"),
-    Gauge::new("procs_running", Class::Occupancy, Unit::Count, "Threads that run or wait for a processor, the sampler's own too")
+    Gauge::new("procs_running", Class::Occupancy, Unit::Count, "Threads that run or wait for a processor, the reader's own too")
         .of("cores")
         .own(1.0)
         .at(Layer::Host, CPU),

@@ -9,7 +9,7 @@ use crate::api::{Class, Gauge, Lag, Layer, Reading, Unit, Worse};
 use crate::proc::{lines, value, words};
 
 /// The gauges of one disk; their columns are called `disk_<name>_…`.
-pub(super) const GAUGES: &[Gauge] = &[
+pub(crate) const GAUGES: &[Gauge] = &[
     Gauge::new("in_flight", Class::Utilisation, Unit::Count, "Requests that the disk works on or that wait for it"),
     Gauge::counter("busy_seconds_total", Class::Utilisation, Unit::Seconds, "Time with at least one request in flight"),
     Gauge::counter("reads_total", Class::Throughput, Unit::Count, "Reads completed"),
@@ -29,7 +29,7 @@ pub(super) const GAUGES: &[Gauge] = &[
 const SECTOR: f64 = 512.0;
 
 /// One disk and its columns, in the order of [`GAUGES`].
-pub(super) struct Disk {
+pub(crate) struct Disk {
     pub name: String,
     pub columns: Vec<Gauge>,
 }
@@ -42,9 +42,8 @@ impl Disk {
 
 /// The names of the whole disks that somebody's requests can reach. Partitions are part of their disk, and what is built
 /// upon disks (device mapper, RAID) would count the same request again.
-pub(super) fn names(bytes: &[u8]) -> Vec<String> {
-    let all = listed(bytes);
-    all.iter().filter(|name| !is_virtual(name) && !is_partition(name, &all)).cloned().collect()
+pub(crate) fn whole(all: &[String]) -> Vec<String> {
+    all.iter().filter(|name| !is_virtual(name) && !is_partition(name, all)).cloned().collect()
 }
 
 /// Everything that the file lists.
@@ -107,17 +106,16 @@ mod tests {
 
     #[test]
     fn of_a_real_file_only_the_disk_is_kept() {
-        assert_eq!(names(REAL), ["vda"]);
+        assert_eq!(whole(&listed(REAL)), ["vda"]);
         assert_eq!(listed(REAL).len(), 10);
     }
 
     #[test]
     fn partitions_and_what_is_built_upon_disks_are_left_out() {
-        let text = |names: &[&str]| names.iter().fold(String::new(), |text, name| text + " 8 0 " + name + " 1\n");
-        let found =
-            names(text(&["sda", "sda1", "sda12", "nvme0n1", "nvme0n1p1", "mmcblk0", "mmcblk0p2", "dm-0", "md127"]).as_bytes());
+        let whole = |names: &[&str]| whole(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let found = whole(&["sda", "sda1", "sda12", "nvme0n1", "nvme0n1p1", "mmcblk0", "mmcblk0p2", "dm-0", "md127"]);
         assert_eq!(found, ["sda", "nvme0n1", "mmcblk0"]);
-        assert_eq!(names(text(&["xvda1", "sr0", "loop0", "nvme1n1", "nvme1n10"]).as_bytes()), ["xvda1", "nvme1n1", "nvme1n10"]);
+        assert_eq!(whole(&["xvda1", "sr0", "loop0", "nvme1n1", "nvme1n10"]), ["xvda1", "nvme1n1", "nvme1n10"]);
     }
 
     #[test]

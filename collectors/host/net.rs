@@ -8,7 +8,7 @@ const NETWORK: &str = "network";
 const ACCEPT: &str = "accept queues of the host";
 
 /// The gauges of one interface; their columns are called `net_<name>_…`.
-pub(super) const INTERFACE: &[Gauge] = &[
+pub(crate) const INTERFACE: &[Gauge] = &[
     Gauge::counter("rx_bytes_total", Class::Throughput, Unit::Bytes, "Received"),
     Gauge::counter("rx_packets_total", Class::Throughput, Unit::Count, "Packets received"),
     Gauge::counter("rx_drops_total", Class::Event, Unit::Count, "Packets received and dropped"),
@@ -62,7 +62,7 @@ const fn failed(name: &'static str, help: &'static str, layer: Layer, resource: 
 }
 
 /// One interface and its columns, in the order of [`INTERFACE`].
-pub(super) struct Interface {
+pub(crate) struct Interface {
     pub name: String,
     pub columns: Vec<Gauge>,
 }
@@ -75,9 +75,10 @@ impl Interface {
 
 /// The interfaces by which others are reached. The inner ends of containers come and go, and their packets pass an outer
 /// interface too.
-pub(super) fn names(bytes: &[u8]) -> Vec<String> {
+pub(crate) fn outer(mut all: Vec<String>) -> Vec<String> {
     const INNER: [&str; 7] = ["veth", "ifb", "dummy", "docker", "br-", "virbr", "cali"];
-    listed(bytes).into_iter().filter(|name| name != "lo" && !INNER.iter().any(|kind| name.starts_with(kind))).collect()
+    all.retain(|name| name != "lo" && !INNER.iter().any(|kind| name.starts_with(kind)));
+    all
 }
 
 /// Everything that the file lists.
@@ -179,7 +180,7 @@ mod tests {
 
     #[test]
     fn of_a_real_file_only_the_outer_interface_is_kept() {
-        assert_eq!(names(DEV), ["eth0"]);
+        assert_eq!(outer(listed(DEV)), ["eth0"]);
         assert_eq!(listed(DEV), ["lo", "ifb0", "ifb1", "eth0"]);
     }
 

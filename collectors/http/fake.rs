@@ -59,9 +59,9 @@ pub fn started(collector: Result<Box<dyn Collector>, Fault>) -> (Box<dyn Collect
     (collector, support)
 }
 
-/// A gauge of a reading; `None` where it was not read.
-pub fn value(reading: &Reading, name: &str) -> Option<f64> {
-    reading.values.iter().find(|(gauge, _)| *gauge == name).map(|(_, value)| *value)
+/// What a reading says: why its counters begin again, then its notes.
+pub fn said(reading: &Reading) -> String {
+    reading.restarted.iter().chain(&reading.notes).map(String::as_str).collect::<Vec<_>>().join(";")
 }
 
 /// A server that answers every path by a function: status line and body.

@@ -274,3 +274,22 @@ fn a_named_authority_and_a_client_certificate_work_and_a_stranger_is_refused() {
         assert_eq!(client(&mutual, &known).get(&mutual, 1000).await.unwrap().body, b"fine\n");
     });
 }
+
+#[test]
+fn one_of_several_machines_is_asked_by_the_name_of_all() {
+    let asked = Arc::new(Mutex::new(String::new()));
+    let seen = asked.clone();
+    let (url, _) = server(move |_, stream| {
+        *seen.lock().unwrap() = request(&stream).unwrap().to_ascii_lowercase();
+        answer(&stream, "200 OK", "", "fine\n");
+    });
+    let mut named = url.clone();
+    named.set_host(Some("app.invalid")).unwrap();
+    run(async {
+        let mut http = client(&named, "connect_to = \"127.0.0.1\"");
+        assert_eq!(http.get(&named, 1000).await.unwrap().body, b"fine\n");
+        let fault = client(&named, "").get(&named, 1000).await.unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Unreachable, "nobody has that name: {fault}");
+    });
+    assert!(asked.lock().unwrap().contains(&format!("host: app.invalid:{}", url.port().unwrap())));
+}

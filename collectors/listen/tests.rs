@@ -13,10 +13,6 @@ fn opened(endpoint: &str, settings: &str) -> Result<Box<dyn Collector>, Fault> {
     })
 }
 
-fn value(reading: &Reading, wanted: &str) -> Option<f64> {
-    reading.values.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
-}
-
 #[tokio::test]
 async fn connections_that_nobody_accepts_are_counted_and_an_accepted_one_leaves() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -27,15 +23,15 @@ async fn connections_that_nobody_accepts_are_counted_and_an_accepted_one_leaves(
     assert_eq!(support.columns.len(), GAUGES.len());
     assert_eq!(support.columns[0].resource, format!("accept queue of :{}", address.port()));
     assert!(support.sees[0].contains(&address.to_string()), "{:?}", support.sees);
-    assert_eq!(value(&queue.read().await.unwrap(), "queue"), Some(0.0));
+    assert_eq!(queue.read().await.unwrap().get("queue"), Some(0.0));
 
     let waiting: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(address).unwrap()).collect();
     let reading = queue.read().await.unwrap();
-    assert_eq!(value(&reading, "queue"), Some(3.0));
-    assert!(value(&reading, "limit").unwrap() >= 1.0);
-    assert!(value(&reading, "overflows_total").is_some() && value(&reading, "drops_total").is_some());
+    assert_eq!(reading.get("queue"), Some(3.0));
+    assert!(reading.get("limit").unwrap() >= 1.0);
+    assert!(reading.get("overflows_total").is_some() && reading.get("drops_total").is_some());
     let _accepted = listener.accept().unwrap();
-    assert_eq!(value(&queue.read().await.unwrap(), "queue"), Some(2.0));
+    assert_eq!(queue.read().await.unwrap().get("queue"), Some(2.0));
     drop(waiting);
 }
 
@@ -53,7 +49,7 @@ async fn a_listener_that_ends_is_a_fault_that_says_who_listens_and_a_new_one_is_
     assert!(fault.message.contains(&format!("nobody listens on {address}")), "{fault}");
     assert!(fault.message.contains("ports that are listened on: "), "{fault}");
     let _again = TcpListener::bind(address).unwrap();
-    assert_eq!(value(&queue.read().await.unwrap(), "queue"), Some(0.0));
+    assert_eq!(queue.read().await.unwrap().get("queue"), Some(0.0));
     drop(others);
 }
 
@@ -66,7 +62,7 @@ async fn a_unix_socket_has_a_queue_and_no_overflow_counters() {
     let support = queue.start().await.unwrap();
     assert_eq!(support.columns.iter().map(|gauge| gauge.name).collect::<Vec<_>>(), ["queue", "limit", "sockets"]);
     let _waiting = [UnixStream::connect(&path).unwrap(), UnixStream::connect(&path).unwrap()];
-    assert_eq!(value(&queue.read().await.unwrap(), "queue"), Some(2.0));
+    assert_eq!(queue.read().await.unwrap().get("queue"), Some(2.0));
     let fault = opened(dir.path().join("other.sock").to_str().unwrap(), "").unwrap().start().await.unwrap_err();
     assert!(fault.message.contains("other.sock"), "{fault}");
 }
@@ -126,8 +122,8 @@ async fn where_sock_diag_is_refused_the_depth_stays_and_the_limit_is_lacking() {
     assert!(!support.columns.iter().any(|gauge| gauge.name == "limit"));
     assert_eq!(support.columns[0].capacity, crate::api::Capacity::None);
     let reading = queue.read().await.unwrap();
-    assert_eq!((value(&reading, "queue"), value(&reading, "limit")), (Some(1.0), None));
-    assert!(value(&reading, "overflows_total").is_some());
+    assert_eq!((reading.get("queue"), reading.get("limit")), (Some(1.0), None));
+    assert!(reading.get("overflows_total").is_some());
 
     queue.place = Place::Unix("/nonexistent.sock".into());
     let tables = View::tables(std::path::Path::new("/proc/self/net"), &refused).unwrap();

@@ -46,10 +46,6 @@ fn opened(endpoint: &str) -> Result<Box<dyn Collector>, Fault> {
     })
 }
 
-fn value(reading: &Reading, wanted: &str) -> Option<f64> {
-    reading.values.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
-}
-
 #[tokio::test]
 async fn a_real_answer_gives_every_gauge() {
     let address = server(vec![always(STATS.to_owned(), SETTINGS)]);
@@ -63,12 +59,12 @@ async fn a_real_answer_gives_every_gauge() {
     }
     assert!(support.facts.contains(&("maxconns_fast".to_owned(), "yes".into())));
     let reading = memcached.read().await.unwrap();
-    assert_eq!(value(&reading, "curr_connections"), Some(1.0));
-    assert_eq!(value(&reading, "max_connections"), Some(32.0));
-    assert_eq!(value(&reading, "rejected_connections_total"), Some(0.0));
-    assert_eq!(value(&reading, "used_bytes"), Some(7_535_120.0));
-    assert_eq!(value(&reading, "limit_bytes"), Some(8_388_608.0));
-    assert!((value(&reading, "cpu_seconds_total").unwrap() - 0.18294).abs() < 1e-9);
+    assert_eq!(reading.get("curr_connections"), Some(1.0));
+    assert_eq!(reading.get("max_connections"), Some(32.0));
+    assert_eq!(reading.get("rejected_connections_total"), Some(0.0));
+    assert_eq!(reading.get("used_bytes"), Some(7_535_120.0));
+    assert_eq!(reading.get("limit_bytes"), Some(8_388_608.0));
+    assert!((reading.get("cpu_seconds_total").unwrap() - 0.18294).abs() < 1e-9);
     assert_eq!(reading.values.len(), gauges::ALL.len() - 1, "the hit ratio is worked out by the reader");
     assert_eq!(reading.notes, Vec::<String>::new());
 }
@@ -108,13 +104,13 @@ async fn a_proxy_without_settings_keeps_its_statistics() {
     let support = memcached.start().await.unwrap();
     assert_eq!(support.lacks.len(), 1);
     assert!(support.lacks[0].what.contains("bad stats command"), "{:?}", support.lacks);
-    assert_eq!(value(&memcached.read().await.unwrap(), "max_connections"), Some(32.0));
+    assert_eq!(memcached.read().await.unwrap().get("max_connections"), Some(32.0));
 
     let closes: Script = Box::new(|line| if line == "stats" { STATS.to_owned() } else { String::new() });
     let mut memcached = opened(&server(vec![closes, always(STATS.to_owned(), "")])).unwrap();
     let support = memcached.start().await.unwrap();
     assert!(support.lacks[0].what.contains("closed the connection"), "{:?}", support.lacks);
-    assert_eq!(value(&memcached.read().await.unwrap(), "max_connections"), Some(32.0));
+    assert_eq!(memcached.read().await.unwrap().get("max_connections"), Some(32.0));
 }
 
 #[tokio::test]
@@ -150,8 +146,8 @@ async fn an_answer_cut_off_is_no_answer_and_the_next_read_connects_anew() {
     let fault = memcached.read().await.unwrap_err();
     assert_eq!(fault.kind, FaultKind::Unreachable);
     let reading = memcached.read().await.unwrap();
-    assert_eq!(value(&reading, "threads"), Some(2.0));
-    assert_eq!(reading.notes, ["the server was started anew"]);
+    assert_eq!(reading.get("threads"), Some(2.0));
+    assert_eq!(reading.restarted.as_deref(), Some("the server was started anew"));
     assert_eq!(memcached.read().await.unwrap().notes, Vec::<String>::new(), "said once");
 }
 
@@ -169,7 +165,7 @@ async fn a_read_that_is_cancelled_half_way_leaves_no_half_answer_for_the_next() 
     let mut memcached = opened(&server(vec![stalls, always(STATS.to_owned(), "")])).unwrap();
     memcached.start().await.unwrap();
     assert!(tokio::time::timeout(Duration::from_millis(100), memcached.read()).await.is_err());
-    assert_eq!(value(&memcached.read().await.unwrap(), "threads"), Some(2.0));
+    assert_eq!(memcached.read().await.unwrap().get("threads"), Some(2.0));
 }
 
 /// `stats` of a server that has seen `total` connections and says it refused `refused` of them.
@@ -191,8 +187,8 @@ async fn a_version_that_counts_every_connection_as_refused_loses_that_gauge_alon
     assert!(support.lacks[0].what.contains("memcached#619"), "{:?}", support.lacks);
     assert!(!support.columns.iter().any(|gauge| gauge.name == "rejected_connections_total"));
     let reading = memcached.read().await.unwrap();
-    assert_eq!(value(&reading, "rejected_connections_total"), None);
-    assert!(value(&reading, "connections_total").is_some());
+    assert_eq!(reading.get("rejected_connections_total"), None);
+    assert!(reading.get("connections_total").is_some());
 }
 
 #[tokio::test]
@@ -204,7 +200,7 @@ async fn as_many_refused_as_accepted_is_believed_where_a_served_connection_is_no
     });
     let mut memcached = opened(&server(vec![kept, always(counted(22, 20), "")])).unwrap();
     assert_eq!(memcached.start().await.unwrap().lacks, []);
-    assert_eq!(value(&memcached.read().await.unwrap(), "rejected_connections_total"), Some(20.0));
+    assert_eq!(memcached.read().await.unwrap().get("rejected_connections_total"), Some(20.0));
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! Which series become which column, and the reading of one page by that plan.
 
+use super::node;
 use super::text::{Line, Sample, lines};
-use crate::api::Gauge;
+use crate::api::{Class, Gauge};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -17,6 +18,8 @@ pub enum How {
     Max,
     /// The smallest.
     Min,
+    /// How many there are.
+    Count,
 }
 
 /// Which series a column is made of.
@@ -24,7 +27,7 @@ pub enum How {
 pub struct Pick {
     /// The series' name.
     pub series: String,
-    /// Labels that it must have; a value that ends in `*` means what begins with the rest.
+    /// Labels that it must have; a value that ends in `*` means what begins with the rest, `a|b` means either.
     pub labels: BTreeMap<String, String>,
     /// It has these labels and no other.
     pub exact: bool,
@@ -37,11 +40,15 @@ impl Pick {
         (!self.exact || labels.len() == self.labels.len())
             && self.labels.iter().all(|(name, wanted)| {
                 let found = labels.iter().find(|(label, _)| label == name).map(|(_, value)| value.as_ref());
-                match (found, wanted.strip_suffix('*')) {
-                    (Some(found), Some(start)) if !self.exact => found.starts_with(start),
-                    (Some(found), _) => found == wanted,
+                let fits = |found: &str, wanted: &str| match wanted.strip_suffix('*') {
+                    Some(start) => found.starts_with(start),
+                    None => found == wanted,
+                };
+                match found {
+                    Some(found) if self.exact => found == wanted,
+                    Some(found) => wanted.split('|').any(|wanted| fits(found, wanted)),
                     // As in Prometheus, a label that is absent is an empty one.
-                    (None, _) => wanted.is_empty(),
+                    None => wanted.is_empty(),
                 }
             })
     }
@@ -66,6 +73,8 @@ pub struct Plan {
     by_name: HashMap<String, Vec<usize>>,
     /// Series whose every label set got its own column at the start: another one that comes later has none.
     whole: BTreeSet<String>,
+    /// The series that tells when the counters began.
+    start: &'static str,
 }
 
 /// What one page gave.
@@ -81,7 +90,7 @@ pub struct Read {
     pub repeated: Option<String>,
     /// A series without a column that has come since the start.
     pub stranger: Option<String>,
-    /// `process_start_time_seconds`, the latest of several.
+    /// When the counters began: the process's start, the latest of several; of a node exporter's page the machine's.
     pub started: Option<f64>,
 }
 
@@ -94,7 +103,8 @@ impl Plan {
                 by_name.entry(pick.series.clone()).or_default().push(at);
             }
         }
-        Self { columns, by_name, whole }
+        let start = if by_name.contains_key(node::MARK) { node::START } else { "process_start_time_seconds" };
+        Self { columns, by_name, whole, start }
     }
 
     /// Series whose every label set has a column.
@@ -121,7 +131,7 @@ impl Plan {
             match line {
                 Line::Sample(sample) => {
                     read.samples += 1;
-                    if sample.name == "process_start_time_seconds" {
+                    if sample.name == self.start {
                         read.started = read.started.into_iter().chain([sample.value]).reduce(f64::max);
                     }
                     let Some(columns) = self.by_name.get(sample.name.as_ref()) else { continue };
@@ -158,8 +168,13 @@ impl Plan {
             if !sample.value.is_finite() || sample.value >= 18_446_744_073_709_551_615.0 {
                 continue;
             }
+            // Of what waits nobody can count less than none: -1 is how exporters say that they do not know.
+            if sample.value < 0.0 && self.columns[at].gauge.class == Class::Queue {
+                continue;
+            }
             let value = &mut read.values[at];
             *value = Some(match (*value, pick.how) {
+                (before, How::Count) => before.unwrap_or(0.0) + 1.0,
                 (None, _) => sample.value,
                 (Some(before), How::Sum) => before + sample.value,
                 (Some(before), How::Max) => before.max(sample.value),

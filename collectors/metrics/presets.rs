@@ -8,7 +8,9 @@
 //! Only times spent to get something (a connection, a worker) are waits. The number of waits is no wait either: it grows
 //! with the square of the load long before anything is saturated.
 
-use crate::api::{Class, Gauge, Kind, Lag, Layer, Unit, Worse};
+pub mod servers;
+
+use crate::api::{Class, Gauge, Kind, Lag, Layer, Unit, Worse, joined, total};
 
 const POOL: &str = "connection pool";
 const HTTP: &str = "requests";
@@ -77,7 +79,11 @@ const P: Layer = Layer::Pool;
 const W: Layer = Layer::Worker;
 
 /// Every preset.
-pub const ALL: &[Gauge] = &[
+pub const ALL: &[Gauge] = &joined::<{ total(GROUPS) }>(GROUPS);
+
+const GROUPS: &[&[Gauge]] = &[APPLICATIONS, servers::ALL];
+
+const APPLICATIONS: &[Gauge] = &[
     // Our own demonstration, and the plain names that many services use.
     queue("pool_acquire_waiting", P, POOL),
     busy("pool_connections_in_use", "pool_connections_max", P, POOL),
@@ -214,6 +220,12 @@ const fn counted(mut gauge: Gauge) -> Gauge {
     gauge
 }
 
+/// The labels by which a known series is kept apart, whatever others it has; `None` where nobody says.
+pub fn apart(name: &str) -> Option<&'static [&'static str]> {
+    let fits = servers::APART.iter().filter(|(start, _)| name.starts_with(start));
+    fits.max_by_key(|(start, _)| start.len()).filter(|_| find(name).is_some()).map(|(_, labels)| *labels)
+}
+
 /// What a series means, where it is known.
 pub fn find(name: &str) -> Option<Gauge> {
     ALL.iter().find(|gauge| gauge.name == name).copied()
@@ -238,7 +250,31 @@ mod tests {
     fn only_waits_and_queues_can_be_first() {
         for gauge in ALL {
             let first = matches!(gauge.class, Class::Queue | Class::WaitSum | Class::Wait | Class::Event);
-            let says = ["wait", "acquire", "pending", "blocked", "backlog", "queued", "jobs", "lag", "timeout"];
+            let says = [
+                "wait",
+                "acquire",
+                "pending",
+                "blocked",
+                "backlog",
+                "queued",
+                "jobs",
+                "lag",
+                "timeout",
+                "ready",
+                "queues",
+                "watermark",
+                "limit",
+                "dropped",
+                "returned",
+                "dead",
+                "open",
+                "overflow",
+                "fail",
+                "overload",
+                "errors",
+                "retries",
+                "under",
+            ];
             assert!(!first || says.iter().any(|word| gauge.name.contains(word)), "{}", gauge.name);
         }
     }

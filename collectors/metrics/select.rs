@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Series {
     /// The series' name on the page.
     pub name: String,
-    /// Labels that it must have; `5*` means what begins with 5. Several series that match become one value.
+    /// Labels that it must have; `5*` means what begins with 5, `a|b` either. Several series that match become one value.
     #[serde(default)]
     labels: BTreeMap<String, String>,
     /// The column's name; without it the series' own, and the labels' values.

@@ -6,7 +6,7 @@
 
 use super::plan::{Column, How, Pick, Plan, column_name};
 use super::text::{Line, Type, lines};
-use super::{guess, presets};
+use super::{guess, node, presets};
 use crate::api::{Capacity, Class, Gauge, Kind, Lag, Layer, Source, Unit, Worse, intern};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -18,16 +18,18 @@ const FEW: usize = 8;
 const TELLING: [&str; 9] = ["state", "mode", "kind", "type", "pool", "pool_name", "queue", "db_name", "area"];
 /// Labels that hold the status of an HTTP request.
 const STATUS: [&str; 5] = ["code", "status", "status_code", "http_status_code", "http_response_status_code"];
+/// A label that holds its first digit alone.
+const STATUS_CLASS: &str = "envoy_response_code_class";
 
-type Labels = BTreeMap<String, String>;
+pub(super) type Labels = BTreeMap<String, String>;
 
 /// A series' name with everything of it on the page.
-struct Found {
-    name: String,
+pub(super) struct Found {
+    pub name: String,
     kind: Type,
     help: String,
     quantile_or_bucket: bool,
-    sets: BTreeSet<Labels>,
+    pub sets: BTreeSet<Labels>,
 }
 
 /// What a page turned out to hold.
@@ -42,8 +44,13 @@ pub struct Settled {
 pub fn settle(body: &[u8], taken: &BTreeSet<String>) -> Settled {
     let mut columns = Vec::new();
     let mut whole = BTreeSet::new();
-    for found in families(body) {
-        if taken.contains(&found.name) {
+    let page = families(body);
+    let of_a_node = node::is_one(&page);
+    if of_a_node {
+        columns = node::columns(&page);
+    }
+    for found in page {
+        if taken.contains(&found.name) || (of_a_node && node::owns(&found.name)) {
             continue;
         }
         let preset = presets::find(&found.name);
@@ -114,12 +121,13 @@ fn described(name: &str, types: &HashMap<String, Type>, helps: &HashMap<String, 
 fn columns_of(found: &Found, gauge: Gauge, whole: &mut BTreeSet<String>) -> Vec<Column> {
     let of_pool = gauge.layer == Some(Layer::Pool);
     let few = found.sets.len() <= FEW;
+    let apart = presets::apart(&found.name);
     let mut columns = Vec::new();
-    if few && (of_pool || gauge.kind == Kind::Gauge) {
+    if apart.is_none() && few && (of_pool || gauge.kind == Kind::Gauge) {
         whole.insert(found.name.clone());
         columns.extend(found.sets.iter().map(|labels| column(found, gauge, labels.clone(), true)));
     } else {
-        let groups = groups(&found.sets);
+        let groups = groups(&found.sets, apart.unwrap_or(&TELLING));
         let grouped = groups.len() <= FEW && groups.iter().any(|group| !group.is_empty());
         let groups = if grouped { groups } else { BTreeSet::from([Labels::new()]) };
         if grouped {
@@ -134,11 +142,11 @@ fn columns_of(found: &Found, gauge: Gauge, whole: &mut BTreeSet<String>) -> Vec<
 }
 
 /// The values of the telling labels, over all label sets.
-fn groups(sets: &BTreeSet<Labels>) -> BTreeSet<Labels> {
+fn groups(sets: &BTreeSet<Labels>, telling: &[&str]) -> BTreeSet<Labels> {
     sets.iter()
         .map(|set| {
             set.iter()
-                .filter(|(name, _)| TELLING.contains(&name.as_str()))
+                .filter(|(name, _)| telling.contains(&name.as_str()))
                 .map(|(name, value)| (name.clone(), value.clone()))
                 .collect()
         })
@@ -158,6 +166,7 @@ fn column(found: &Found, mut gauge: Gauge, labels: Labels, exact: bool) -> Colum
     let how = match gauge.class {
         Class::Age | Class::Ratio | Class::Pressure | Class::Wait => How::Max,
         Class::Utilisation if matches!(gauge.capacity, Capacity::Fixed(_)) => How::Max,
+        _ if presets::servers::is_nested(&found.name) => How::Max,
         _ => How::Sum,
     };
     Column { gauge, pick: Some(Pick { series: found.name.clone(), labels, exact, how }), bounds: false }
@@ -165,12 +174,12 @@ fn column(found: &Found, mut gauge: Gauge, labels: Labels, exact: bool) -> Colum
 
 /// Requests that the server itself failed, where the status is a label.
 fn failures(found: &Found, gauge: Gauge) -> Option<Column> {
-    let status = STATUS.iter().find(|status| {
-        found
-            .sets
-            .iter()
-            .any(|set| set.get(**status).is_some_and(|value| value.len() == 3 && value.starts_with(['1', '2', '3', '4', '5'])))
-    })?;
+    let is_status = |label: &str, length: usize| {
+        let fits = |value: &String| value.len() == length && value.starts_with(['1', '2', '3', '4', '5']);
+        found.sets.iter().any(|set| set.get(label).is_some_and(fits))
+    };
+    let status = STATUS.iter().find(|label| is_status(label, 3));
+    let status = status.or_else(|| Some(&STATUS_CLASS).filter(|label| is_status(label, 1)))?;
     let name = intern(&column_name(&[found.name.trim_end_matches("_total"), "5xx_total"]));
     let mut failed = Gauge::counter(name, Class::Event, Unit::Count, "requests that ended with a status of 500 or more");
     (failed.layer, failed.resource, failed.guessed) = (gauge.layer, gauge.resource, gauge.guessed);

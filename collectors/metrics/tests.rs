@@ -24,10 +24,6 @@ fn started(endpoint: &str, settings: &str) -> (Box<dyn Collector>, Result<Suppor
     (collector, support)
 }
 
-fn value(reading: &Reading, name: &str) -> Option<f64> {
-    reading.values.iter().find(|(column, _)| *column == name).map(|(_, value)| *value)
-}
-
 /// Starts on the first page and reads the others.
 fn story(texts: Vec<String>, settings: &str) -> (Support, Vec<Reading>) {
     let at = Arc::new(AtomicUsize::new(0));
@@ -81,10 +77,10 @@ fn chosen_series_become_the_columns_they_are_declared_to_be() {
     assert_eq!((worst.class, worst.unit, worst.worse, worst.lag), (Class::Age, Unit::Seconds, Worse::Down, Lag::Refreshed(5.0)));
     let errors = support.columns[3];
     assert_eq!((errors.class, errors.kind, errors.worse), (Class::Event, Kind::Counter, Worse::Up));
-    assert_eq!(value(&readings[0], "pool_pending"), Some(3.0));
-    assert_eq!((value(&readings[0], "worst"), value(&readings[0], "pool_max")), (Some(3.0), Some(9.0)));
+    assert_eq!(readings[0].get("pool_pending"), Some(3.0));
+    assert_eq!((readings[0].get("worst"), readings[0].get("pool_max")), (Some(3.0), Some(9.0)));
     assert_eq!(
-        (value(&readings[0], "e_total_b"), value(&readings[1], "e_total_b")),
+        (readings[0].get("e_total_b"), readings[1].get("e_total_b")),
         (None, Some(7.0)),
         "what nothing matches yet is empty"
     );
@@ -108,7 +104,7 @@ fn others_adds_the_rest_of_the_page_but_not_the_chosen_series_again() {
     assert_eq!(names[0], "pending");
     assert_eq!(names[1..].iter().collect::<BTreeSet<_>>(), ["q_max_main", "e_total"].iter().collect(), "{names:?}");
     assert_eq!(support.columns[0].capacity, Capacity::Column("q_max_main"));
-    assert_eq!((value(&readings[0], "pending"), value(&readings[0], "e_total")), (Some(4.0), Some(1.0)));
+    assert_eq!((readings[0].get("pending"), readings[0].get("e_total")), (Some(4.0), Some(1.0)));
 }
 
 #[test]
@@ -184,7 +180,7 @@ fn a_page_that_turns_into_another_costs_that_read_alone() {
     support.unwrap();
     assert!(run(collector.read()).unwrap_err().message.contains("an HTML page"));
     assert!(run(collector.read()).unwrap_err().message.contains("503"));
-    assert_eq!(value(&run(collector.read()).unwrap(), "q_max_main"), Some(9.0));
+    assert_eq!(run(collector.read()).unwrap().get("q_max_main"), Some(9.0));
 }
 
 #[test]
@@ -203,8 +199,10 @@ fn strange_lines_repeats_and_strangers_are_noted_once_and_a_restart_each_time() 
     ] {
         assert!(notes[0].iter().any(|note| note.contains(part)), "{part} in {:?}", notes[0]);
     }
-    assert_eq!(notes[1..], [vec![], vec!["the process restarted, counters begin again".to_owned()], vec![]]);
-    assert_eq!(value(&readings[0], "q_main"), Some(3.0));
+    assert!(notes[1..].iter().all(Vec::is_empty), "{notes:?}");
+    let restarted: Vec<_> = readings.iter().map(|reading| reading.restarted.as_deref()).collect();
+    assert_eq!(restarted, [None, None, Some("the process restarted, counters begin again"), None]);
+    assert_eq!(readings[0].get("q_main"), Some(3.0));
 }
 
 #[test]
@@ -218,7 +216,7 @@ fn a_cut_openmetrics_page_is_noted_and_its_cut_line_gives_no_value() {
     let (mut collector, support) = started(&format!("{url}metrics"), "");
     support.unwrap();
     let reading = run(collector.read()).unwrap();
-    assert_eq!((value(&reading, "a"), value(&reading, "b")), (Some(1.0), None));
+    assert_eq!((reading.get("a"), reading.get("b")), (Some(1.0), None));
     assert!(reading.notes[0].contains("# EOF"), "{:?}", reading.notes);
 }
 

@@ -19,20 +19,27 @@ pub enum Origin {
     Sessions(&'static str),
     /// Cores of the server's machine.
     Cores,
+    /// Replication, or the thread pool's queue.
+    Further(&'static str),
 }
 
 impl Origin {
     /// What it is called on the server, for messages.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Status(name) | Self::Less(name, _) | Self::Metric(name) | Self::Setting(name) | Self::Sessions(name) => name,
+            Self::Status(name)
+            | Self::Less(name, _)
+            | Self::Metric(name)
+            | Self::Setting(name)
+            | Self::Sessions(name)
+            | Self::Further(name) => name,
             Self::Questions => "Questions",
             Self::Cores => "cores",
         }
     }
 }
 
-use Origin::{Less, Metric, Questions, Sessions, Setting, Status};
+use Origin::{Further, Less, Metric, Questions, Sessions, Setting, Status};
 
 /// A gauge and its sources.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +92,11 @@ pub const ITEMS: &[Item] = &[
     item(
         counter(REFUSED, Class::Event, "connections refused because max_connections was reached").at(SERVER, "mysql connections"),
         &[Status("Connection_errors_max_connections")],
+    ),
+    item(
+        counter("connection_errors_total", Class::Event, "connections lost to errors inside the server: no thread, no memory")
+            .at(SERVER, "mysql connections"),
+        &[Status("Connection_errors_internal")],
     ),
     item(
         counter("aborted_connects_total", Class::Event, "attempts to connect that failed, for whatever reason")
@@ -259,6 +271,10 @@ pub const ITEMS: &[Item] = &[
         &[Status("Table_open_cache_overflows")],
     ),
     item(
+        now("pool_waiting", Class::Queue, "statements that wait for a thread of the pool").at(SERVER, "mysql thread pool"),
+        &[Further("pool_waiting")],
+    ),
+    item(
         now("pool_threads", Class::Utilisation, "threads of the thread pool")
             .of("max_pool_threads")
             .at(SERVER, "mysql thread pool"),
@@ -270,6 +286,42 @@ pub const ITEMS: &[Item] = &[
             .at(SERVER, "mysql thread pool"),
         &[Status("Threadpool_idle_threads")],
     ),
+    item(
+        Gauge::new(
+            "replication_lag_seconds",
+            Class::Age,
+            Unit::Seconds,
+            "how far this replica is behind; empty while it does not replicate",
+        )
+        .at(SERVER, "mysql replication"),
+        &[Further("replication_lag_seconds")],
+    ),
+    item(
+        now("replica_threads_running", Class::Level, "threads of this replica that run")
+            .of("replica_threads")
+            .worse(Worse::Down)
+            .at(SERVER, "mysql replication"),
+        &[Further("replica_threads_running")],
+    ),
+    item(
+        Gauge::new("relay_log_bytes", Class::Level, Unit::Bytes, "relay log of this replica").at(SERVER, "mysql replication"),
+        &[Further("relay_log_bytes")],
+    ),
+    item(
+        now("galera_receive_queue", Class::Queue, "write sets that wait to be applied by this node of a cluster")
+            .at(SERVER, "galera"),
+        &[Status("wsrep_local_recv_queue")],
+    ),
+    item(
+        now("galera_send_queue", Class::Queue, "write sets that wait to be sent by this node of a cluster").at(SERVER, "galera"),
+        &[Status("wsrep_local_send_queue")],
+    ),
+    item(
+        Gauge::counter("galera_paused_ns_total", Class::Pressure, Unit::Nanoseconds, "time the cluster was paused by flow control")
+            .at(SERVER, "galera"),
+        &[Status("wsrep_flow_control_paused_ns")],
+    ),
+    item(now("replica_threads", Class::Constant, "threads that a replica of so many channels has"), &[Further("replica_threads")]),
     item(now("cores", Class::Constant, "cores of the server's machine"), &[Origin::Cores]),
     item(now("max_connections", Class::Constant, "the limit of connections"), &[Setting("max_connections")]),
     item(now("buffer_pool_pages", Class::Constant, "pages of the buffer pool"), &[Status("Innodb_buffer_pool_pages_total")]),
@@ -318,42 +370,4 @@ pub const FACTS: &[&str] = &[
 pub const METRICS: &[&str] = &["lock_deadlocks", "lock_timeouts", "trx_rseg_history_len"];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::{Capacity, Kind};
-
-    #[test]
-    fn names_are_unique_and_every_capacity_is_a_column() {
-        let mut names: Vec<_> = GAUGES.iter().map(|gauge| gauge.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), GAUGES.len());
-        for gauge in GAUGES {
-            if let Capacity::Column(column) = gauge.capacity {
-                assert!(names.contains(&column), "{} is bounded by {column}, which is no gauge", gauge.name);
-            }
-        }
-    }
-
-    #[test]
-    fn counters_end_in_total_and_time_and_bytes_stand_in_the_name() {
-        for gauge in GAUGES {
-            assert_eq!(gauge.kind == Kind::Counter, gauge.name.ends_with("_total"), "{}", gauge.name);
-            match gauge.unit {
-                Unit::Bytes => assert!(gauge.name.contains("_bytes"), "{}", gauge.name),
-                Unit::Milliseconds => assert!(gauge.name.contains("_ms"), "{}", gauge.name),
-                _ => {}
-            }
-            assert!(!gauge.help.is_empty() && (gauge.layer.is_some() || gauge.class == Class::Constant), "{}", gauge.name);
-        }
-    }
-
-    #[test]
-    fn the_metrics_that_are_asked_for_are_those_that_some_gauge_needs() {
-        let needed =
-            ITEMS.iter().flat_map(|item| item.from).filter_map(|from| if let Metric(name) = from { Some(*name) } else { None });
-        let mut needed: Vec<_> = needed.collect();
-        needed.sort_unstable();
-        assert_eq!(needed, METRICS);
-    }
-}
+mod tests;

@@ -2,10 +2,10 @@
 
 use super::status::Pairs;
 use super::target::Target;
-use crate::api::{Fault, FaultKind};
+use crate::api::{Fault, FaultKind, Lack};
 use crate::sql::{Row, breaks_connection, cell, describe, text_cells};
-use sqlx::mysql::{MySqlConnection, MySqlDatabaseError, MySqlSslMode};
-use sqlx::{ConnectOptions as _, Executor as _};
+use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlDatabaseError, MySqlSslMode};
+use sqlx::{Column as _, ConnectOptions as _, Executor as _, Row as _};
 use std::time::Duration;
 
 /// How long connecting may take: a host that swallows packets would otherwise cost two minutes.
@@ -72,22 +72,34 @@ pub struct Session {
     connection: MySqlConnection,
     /// How many statements were sent.
     pub asked: u64,
+    /// Where it leads.
+    pub endpoint: String,
+    /// The administration port was wanted and is not what this leads to.
+    pub lack: Option<Lack>,
 }
 
 impl Session {
-    /// Connects and sets the guards.
+    /// Connects, by the administration port where one is given and answers, and sets the guards.
     pub async fn open(target: &Target) -> Result<(Self, Identity), Fault> {
-        let connect = tokio::time::timeout(CONNECT, target.options.connect());
-        let connection = match connect.await {
-            Ok(Ok(connection)) => connection,
-            Ok(Err(error)) => return Err(refused(target, &error)),
-            Err(_) => {
-                let message = format!("connect to {}@{}: no answer in {} s", target.instance, target.endpoint, CONNECT.as_secs());
-                return Err(Fault::new(FaultKind::Unreachable, message));
-            }
+        let mut lack = None;
+        let (connection, endpoint) = match &target.admin {
+            None => (connect(target, &target.options).await?, target.endpoint.clone()),
+            Some((port, options)) => match connect(target, options).await {
+                Ok(connection) => (connection, format!("{} by port {port}", target.endpoint)),
+                Err(fault) => {
+                    let user = quoted(target.options.get_username());
+                    lack = Some(Lack {
+                        what: format!("a connection of its own when max_connections is used up: port {port}: {}", fault.message),
+                        mend: Some(format!(
+                            "MySQL: admin_address and admin_port in my.cnf, GRANT SERVICE_CONNECTION_ADMIN ON *.* TO '{user}'@'%'; MariaDB: extra_port"
+                        )),
+                    });
+                    (connect(target, &target.options).await?, target.endpoint.clone())
+                }
+            },
         };
         // sqlx sends one SET of its own.
-        let mut session = Self { connection, asked: 1 };
+        let mut session = Self { connection, asked: 1, endpoint, lack };
         let broken = |error: &sqlx::Error| fault(target, "set up the session", error);
         let identity = session.identify().await.map_err(|error| fault(target, "ask who it is", &error))?;
         session.guard(identity.product, target.timeout).await.map_err(|error| broken(&error))?;
@@ -99,6 +111,14 @@ impl Session {
         self.asked += 1;
         let rows = self.connection.fetch_all(sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned()))).await?;
         Ok(rows.iter().map(text_cells).collect())
+    }
+
+    /// The same with the names of the columns, where there are rows.
+    pub async fn table(&mut self, sql: &str) -> Result<(Vec<String>, Vec<Row>), sqlx::Error> {
+        self.asked += 1;
+        let rows = self.connection.fetch_all(sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned()))).await?;
+        let names = rows.first().map(|row| row.columns().iter().map(|column| column.name().to_owned()).collect());
+        Ok((names.unwrap_or_default(), rows.iter().map(text_cells).collect()))
     }
 
     async fn identify(&mut self) -> Result<Identity, sqlx::Error> {
@@ -146,6 +166,17 @@ impl Session {
             }
         }
         Ok(())
+    }
+}
+
+async fn connect(target: &Target, options: &MySqlConnectOptions) -> Result<MySqlConnection, Fault> {
+    match tokio::time::timeout(CONNECT, options.connect()).await {
+        Ok(Ok(connection)) => Ok(connection),
+        Ok(Err(error)) => Err(refused(target, &error)),
+        Err(_) => {
+            let message = format!("connect to {}@{}: no answer in {} s", target.instance, target.endpoint, CONNECT.as_secs());
+            Err(Fault::new(FaultKind::Unreachable, message))
+        }
     }
 }
 

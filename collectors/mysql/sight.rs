@@ -1,6 +1,7 @@
 //! What this account can see on this server, proven by asking once before the load. A table that answers less than the
 //! truth without an error (the process list without PROCESS) is never read unless a stricter one proved the privilege.
 
+use super::further::Further;
 use super::session::{Identity, Product, Session, grantee, is_denied, is_goodbye};
 use super::target::WaitsWanted;
 use crate::api::Lack;
@@ -20,6 +21,8 @@ pub struct Sight {
     pub statements: bool,
     /// The names of `INNODB_METRICS` that are counted.
     pub metrics: Vec<String>,
+    /// Replication, and the queue of the thread pool.
+    pub further: Further,
     /// For people: what is seen.
     pub sees: Vec<String>,
     /// For people: what is not, and the mend.
@@ -83,6 +86,10 @@ impl Sight {
             Product::Other => {
                 sight.lacks.push(Lack { what: format!("lock waits: not known how {} tells them", identity.version), mend: None });
             }
+        }
+        sight.further = Further::prove(session, identity, &to, &mut sight.lacks).await?;
+        if sight.further.has("replication_lag_seconds") {
+            sight.sees.push("how far this replica is behind".to_owned());
         }
         if wanted == WaitsWanted::No {
             sight.lacks.push(Lack { what: "lock waits: switched off".to_owned(), mend: Some("waits = true".to_owned()) });

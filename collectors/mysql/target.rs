@@ -28,6 +28,8 @@ struct Settings {
     waits: Option<toml::Value>,
     waits_every: Option<toml::Value>,
     cores: Option<f64>,
+    #[serde(alias = "extra_port")]
+    admin_port: Option<u16>,
 }
 
 /// Whether lock waits are read.
@@ -50,6 +52,8 @@ pub struct Target {
     pub endpoint: String,
     /// For sqlx.
     pub options: MySqlConnectOptions,
+    /// The same by the administration port, which is tried first.
+    pub admin: Option<(u16, MySqlConnectOptions)>,
     /// Whether a password is sent.
     pub has_password: bool,
     /// Where the password came from, in words.
@@ -145,10 +149,17 @@ impl Target {
         if given.cores.is_some_and(|cores| !cores.is_finite() || cores <= 0.0) {
             return Err(wrong("cores: expected a number above 0".to_owned()));
         }
+        let admin = match (given.admin_port, options.get_socket()) {
+            (None, _) => None,
+            (Some(0), _) => return Err(wrong("admin_port: a port from 1 to 65535".to_owned())),
+            (Some(_), Some(_)) => return Err(wrong("admin_port needs a host, and a socket is given".to_owned())),
+            (Some(port), None) => Some((port, options.clone().port(port))),
+        };
         Ok(Self {
             instance: section.instance.clone(),
             endpoint,
             options,
+            admin,
             has_password: password.is_some(),
             password_from,
             waits: wanted(given.waits.as_ref()).map_err(&wrong)?,

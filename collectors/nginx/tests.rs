@@ -1,5 +1,5 @@
 use super::*;
-use crate::http::fake::{self, answer, pages, request, run, server, value};
+use crate::http::fake::{self, answer, pages, request, run, server};
 use std::sync::Mutex;
 
 const NGINX: &str = include_str!("../../fixtures/nginx/1.22.1/stub_status.txt");
@@ -47,7 +47,7 @@ fn every_value_has_a_column_and_every_capacity_too() {
         }
         let capacity = support.columns.iter().find(|gauge| gauge.name == "active").unwrap().capacity;
         assert_eq!(capacity == Capacity::Column("connections_max"), !settings.is_empty());
-        assert_eq!(value(&reading, "connections_max"), (!settings.is_empty()).then_some(128.0));
+        assert_eq!(reading.get("connections_max"), (!settings.is_empty()).then_some(128.0));
     }
 }
 
@@ -57,7 +57,7 @@ fn dropped_connections_are_the_difference_of_one_page_and_an_event() {
     let (mut collector, support) = started(&format!("{url}nginx_status"), "");
     let dropped = *support.unwrap().columns.iter().find(|gauge| gauge.name == "dropped_total").unwrap();
     assert_eq!((dropped.class, dropped.kind), (Class::Event, crate::api::Kind::Counter));
-    assert_eq!(value(&run(collector.read()).unwrap(), "dropped_total"), Some(2.0));
+    assert_eq!(run(collector.read()).unwrap().get("dropped_total"), Some(2.0));
 }
 
 #[test]
@@ -72,9 +72,9 @@ fn a_difference_that_dips_between_two_counters_is_no_reset_and_a_restart_is_one(
         page(7, 7, 3),
         page(9, 8, 5),
     ]);
-    let dropped: Vec<_> = readings.iter().map(|reading| value(reading, "dropped_total").unwrap()).collect();
+    let dropped: Vec<_> = readings.iter().map(|reading| reading.get("dropped_total").unwrap()).collect();
     assert_eq!(dropped, [5.0, 5.0, 5.0, 10.0, 0.0, 1.0]);
-    let notes: Vec<_> = readings.iter().map(|reading| reading.notes.join(";")).collect();
+    let notes: Vec<_> = readings.iter().map(fake::said).collect();
     assert_eq!(notes, ["", "", "", "", "restarted, counters begin again", ""]);
 }
 
@@ -83,8 +83,8 @@ fn a_page_without_counters_has_no_dropped_ones_and_is_noted_once() {
     let text = "Active connections: 1\nserver accepts handled requests\n 4 x 3\nReading: 0 Writing: 1 Waiting: 0\n".to_owned();
     let readings = story(vec![text; 4]);
     for (read, reading) in readings.iter().enumerate() {
-        assert_eq!(value(reading, "dropped_total"), None);
-        assert_eq!(value(reading, "writing"), Some(1.0));
+        assert_eq!(reading.get("dropped_total"), None);
+        assert_eq!(reading.get("writing"), Some(1.0));
         assert_eq!(reading.notes.len(), usize::from(read == 0), "read {read}: {:?}", reading.notes);
     }
 }

@@ -44,10 +44,6 @@ fn known() -> Known {
     }
 }
 
-fn value(reading: &Reading, name: &str) -> Option<f64> {
-    reading.values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
-}
-
 fn opened(endpoint: &str, settings: &str) -> Result<Box<dyn Collector>, Fault> {
     open(&Section {
         instance: "pgbouncer".to_owned(),
@@ -73,7 +69,7 @@ fn a_full_pgbouncer_of_1_26_gives_totals_and_each_pools_own_columns() {
         ("pool_shop_postgres_clients_waiting", 3.0),
         ("pool_shop_postgres_servers_max", 4.0),
     ] {
-        assert_eq!(value(&reading, name), Some(expected), "{name}");
+        assert_eq!(reading.get(name), Some(expected), "{name}");
     }
 }
 
@@ -83,10 +79,10 @@ fn a_resting_pgbouncer_of_1_18_gives_what_it_has() {
     for (name, expected) in
         [("clients_waiting", 0.0), ("servers_max", 2.0), ("servers_idle", 2.0), ("clients_used", 1.0), ("queries_total", 18.0)]
     {
-        assert_eq!(value(&reading, name), Some(expected), "{name}");
+        assert_eq!(reading.get(name), Some(expected), "{name}");
     }
-    assert_eq!(value(&reading, "pool_shop_postgres_clients_waiting"), None, "a pool that is not there is missing, not 0");
-    assert_eq!(value(&reading, "server_assignments_total"), None);
+    assert_eq!(reading.get("pool_shop_postgres_clients_waiting"), None, "a pool that is not there is missing, not 0");
+    assert_eq!(reading.get("server_assignments_total"), None);
 }
 
 #[test]
@@ -94,16 +90,16 @@ fn an_answer_that_failed_or_cannot_be_read_costs_its_own_values_and_gives_no_zer
     let mut answers = new();
     (answers.stats, answers.lists, answers.databases) = (Table::default(), Table::default(), Table::default());
     let reading = super::reading(&answers, &mut known()).unwrap();
-    assert_eq!(value(&reading, "clients_waiting"), Some(5.0));
+    assert_eq!(reading.get("clients_waiting"), Some(5.0));
     for name in ["wait_us_total", "queries_total", "clients_used", "servers_max"] {
-        assert_eq!(value(&reading, name), None, "{name}");
+        assert_eq!(reading.get(name), None, "{name}");
     }
     let mut answers = new();
     let at = answers.pools.column("cl_waiting").unwrap();
     answers.pools.rows[0][at] = Some("-".to_owned());
     let mut known = known();
     let reading = super::reading(&answers, &mut known).unwrap();
-    assert_eq!((value(&reading, "clients_waiting"), value(&reading, "servers_active")), (None, Some(7.0)));
+    assert_eq!((reading.get("clients_waiting"), reading.get("servers_active")), (None, Some(7.0)));
     assert_eq!(reading.notes, ["pool other/postgres cannot be read"]);
     assert_eq!(super::reading(&answers, &mut known).unwrap().notes, Vec::<String>::new(), "said once");
     assert!(super::reading(&Answers { pools: fixture!("1.18/lists.tsv"), ..Answers::default() }, &mut known).is_none());
@@ -133,7 +129,7 @@ fn columns_are_those_that_this_version_tells_and_capacities_are_among_them() {
             }
         }
         assert_eq!(support.lacks, []);
-        assert_eq!(names.contains(&"server_assignments_total"), value(&first, "server_assignments_total").is_some());
+        assert_eq!(names.contains(&"server_assignments_total"), first.get("server_assignments_total").is_some());
         let waiting = known.columns.iter().find(|gauge| gauge.name == "clients_waiting").unwrap();
         assert_eq!(waiting.class, Class::Queue);
     }
@@ -226,7 +222,7 @@ async fn a_console_that_tells_no_version_is_read_all_the_same() {
         let support = collector.start().await.unwrap();
         assert_eq!((support.product.as_str(), support.version.as_str()), ("PgBouncer", ""));
         let reading = collector.read().await.unwrap();
-        assert_eq!(value(&reading, "clients_waiting"), Some(0.0), "{reading:?}");
-        assert_eq!(value(&reading, "max_client_conn"), Some(400.0), "{reading:?}");
+        assert_eq!(reading.get("clients_waiting"), Some(0.0), "{reading:?}");
+        assert_eq!(reading.get("max_client_conn"), Some(400.0), "{reading:?}");
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::api::{Class, Kind};
-use crate::http::fake::{self, pages, run, value};
+use crate::http::fake::{self, pages, run};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Mutex;
@@ -100,13 +100,13 @@ fn the_queue_is_a_queue_that_the_master_sees_once_a_second_and_a_unix_socket_has
         (Class::Queue, crate::api::Lag::Refreshed(1.0), Capacity::Column("listen_queue_max"))
     );
     let reading = run(collector.read()).unwrap();
-    assert_eq!((value(&reading, "listen_queue"), value(&reading, "listen_queue_max")), (Some(6.0), Some(64.0)));
+    assert_eq!((reading.get("listen_queue"), reading.get("listen_queue_max")), (Some(6.0), Some(64.0)));
 
     let (mut collector, support) = started(&format!("{}/status", told(vec![UNIX.to_owned()])), "");
     assert!(support.unwrap().lacks.iter().any(|lack| lack.what.contains("listen queue")), "it is said");
     let reading = run(collector.read()).unwrap();
-    assert_eq!((value(&reading, "listen_queue"), value(&reading, "listen_queue_max")), (None, None), "0 of 0 is no reading");
-    assert_eq!(value(&reading, "active_processes"), Some(8.0));
+    assert_eq!((reading.get("listen_queue"), reading.get("listen_queue_max")), (None, None), "0 of 0 is no reading");
+    assert_eq!(reading.get("active_processes"), Some(8.0));
 }
 
 fn own(support: &Support, name: &str) -> f64 {
@@ -156,8 +156,8 @@ fn the_limit_is_the_configured_one_or_a_static_pools_and_never_a_high_water_mark
         let (mut collector, support) = started(&format!("{}/status", told(texts)), settings);
         let has = support.unwrap().columns.iter().any(|gauge| gauge.name == "max_children");
         let reading = run(collector.read()).unwrap();
-        assert_eq!(has, value(&reading, "max_children").is_some());
-        value(&reading, "max_children")
+        assert_eq!(has, reading.get("max_children").is_some());
+        reading.get("max_children")
     };
     assert_eq!(limit(vec![FULL.to_owned()], ""), None, "dynamic, and 3 were active once");
     assert_eq!(limit(vec![FULL.to_owned()], "max_children = 50"), Some(50.0));
@@ -173,10 +173,10 @@ fn a_restart_is_noted_once_and_the_limit_is_learned_anew() {
     let (mut collector, support) = started(&format!("{}/status", told(bodies)), "");
     support.unwrap();
     let told: Vec<_> = (0..4).map(|_| run(collector.read()).unwrap()).collect();
-    let notes: Vec<_> = told.iter().map(|reading| reading.notes.join(";")).collect();
+    let notes: Vec<_> = told.iter().map(fake::said).collect();
     let again = "restarted, counters begin again";
     assert_eq!(notes, ["", again, "", again]);
-    let limits: Vec<_> = told.iter().map(|reading| value(reading, "max_children").unwrap()).collect();
+    let limits: Vec<_> = told.iter().map(|reading| reading.get("max_children").unwrap()).collect();
     assert_eq!(limits, [8.0, 4.0, 4.0, 4.0]);
 }
 
@@ -206,7 +206,7 @@ fn over_http_json_is_asked_for_and_the_text_of_a_server_that_drops_the_query_is_
     let url = pages(|_| ("200 OK", TEXT.to_owned()));
     let (mut collector, support) = started(&format!("{url}status"), "");
     support.unwrap();
-    assert_eq!(value(&run(collector.read()).unwrap(), "active_processes"), Some(1.0));
+    assert_eq!(run(collector.read()).unwrap().get("active_processes"), Some(1.0));
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn an_answer_cut_at_any_byte_is_no_page() {
     let complete = whole.len() - 3;
     for cut in 0..whole.len() {
         match run(collector.read()) {
-            Ok(reading) => assert!(cut >= complete && value(&reading, "active_processes") == Some(2.0), "cut at {cut}"),
+            Ok(reading) => assert!(cut >= complete && reading.get("active_processes") == Some(2.0), "cut at {cut}"),
             Err(fault) => assert_eq!(fault.kind, FaultKind::Unreachable, "cut at {cut}: {fault}"),
         }
     }

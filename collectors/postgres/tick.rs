@@ -190,19 +190,20 @@ pub struct Parsed {
 }
 
 impl Parsed {
-    /// The value of a gauge.
-    pub fn value(&self, name: &str) -> Option<f64> {
-        self.reading.values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    /// Whether a mark is another one than in the last row.
+    fn differs(&self, mark: Mark, last: &BTreeMap<Mark, String>) -> bool {
+        last.get(&mark).zip(self.marks.get(&mark)).is_some_and(|(was, is)| was != is)
     }
 
-    /// What changed since the last row, for people.
+    /// Why the counters begin again, if they do.
+    pub fn restarted(&self, last: &BTreeMap<Mark, String>) -> Option<String> {
+        self.differs(Mark::Started, last).then(|| "the server was started anew".to_owned())
+    }
+
+    /// What else changed since the last row, for people.
     pub fn changes(&self, last: &BTreeMap<Mark, String>) -> Vec<String> {
-        let differs = |mark: &Mark| last.get(mark).zip(self.marks.get(mark)).is_some_and(|(was, is)| was != is);
         let mut notes = Vec::new();
-        if differs(&Mark::Started) {
-            notes.push("the server was started anew".to_owned());
-        }
-        if differs(&Mark::Standby) {
+        if self.differs(Mark::Standby, last) {
             let now = if self.marks.get(&Mark::Standby).is_some_and(|text| text == "1") { "a standby" } else { "a primary" };
             notes.push(format!("the server is {now} now"));
         }

@@ -12,10 +12,6 @@ fn opened(endpoint: &str, proc: Option<&Path>) -> Result<Box<dyn Collector>, Fau
     })
 }
 
-fn value(reading: &Reading, wanted: &str) -> Option<f64> {
-    reading.values.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
-}
-
 /// A `/proc` with these processes: number, name, ticks, start.
 fn folder(processes: &[(u32, &str, u64, u64)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
@@ -42,10 +38,10 @@ async fn a_real_process_gives_every_gauge_by_number_and_by_name() {
         assert_eq!((support.product.as_str(), support.lacks.len()), ("redis-server", 0));
         assert_eq!(support.columns, GAUGES);
         let reading = process.read().await.unwrap();
-        assert_eq!((value(&reading, "open_files"), value(&reading, "open_files_max")), (Some(7.0), Some(20_000.0)));
-        assert_eq!((value(&reading, "threads"), value(&reading, "cores")), (Some(5.0), Some(2.0)));
-        assert_eq!((value(&reading, "processes"), value(&reading, "cpu_seconds_total")), (Some(1.0), Some(0.05)));
-        assert!(value(&reading, "resident_bytes").unwrap() > 1e6);
+        assert_eq!((reading.get("open_files"), reading.get("open_files_max")), (Some(7.0), Some(20_000.0)));
+        assert_eq!((reading.get("threads"), reading.get("cores")), (Some(5.0), Some(2.0)));
+        assert_eq!((reading.get("processes"), reading.get("cpu_seconds_total")), (Some(1.0), Some(0.05)));
+        assert!(reading.get("resident_bytes").unwrap() > 1e6);
     }
 }
 
@@ -55,17 +51,17 @@ async fn the_sums_of_a_name_never_fall_when_one_of_its_processes_ends_and_a_new_
     let mut process = opened("work", Some(dir.path())).unwrap();
     process.start().await.unwrap();
     let both = process.read().await.unwrap();
-    assert_eq!((value(&both, "processes"), value(&both, "cpu_seconds_total")), (Some(2.0), Some(4.0)));
-    assert_eq!(value(&both, "resident_bytes"), Some(204_800.0));
+    assert_eq!((both.get("processes"), both.get("cpu_seconds_total")), (Some(2.0), Some(4.0)));
+    assert_eq!(both.get("resident_bytes"), Some(204_800.0));
 
     // The same number, another process.
     write(dir.path(), (11, "work", 5, 77));
     let one = process.read().await.unwrap();
-    assert_eq!((value(&one, "processes"), value(&one, "cpu_seconds_total")), (Some(1.0), Some(4.0)));
+    assert_eq!((one.get("processes"), one.get("cpu_seconds_total")), (Some(1.0), Some(4.0)));
     assert_eq!(one.notes, ["process 11 has ended"]);
     tokio::time::sleep(SEARCH).await;
     let again = process.read().await.unwrap();
-    assert_eq!((value(&again, "processes"), value(&again, "cpu_seconds_total")), (Some(2.0), Some(4.05)));
+    assert_eq!((again.get("processes"), again.get("cpu_seconds_total")), (Some(2.0), Some(4.05)));
 }
 
 #[tokio::test]
@@ -78,7 +74,7 @@ async fn a_process_that_ended_is_missing_and_never_0_and_a_name_is_found_again()
     assert!(fault.kind == FaultKind::Unreachable && fault.message.contains("\"work\""), "{fault}");
     write(dir.path(), (20, "work", 7, 50));
     let found = process.read().await.unwrap();
-    assert_eq!((value(&found, "cpu_seconds_total"), found.notes.len()), (Some(1.07), 1));
+    assert_eq!((found.get("cpu_seconds_total"), found.notes.len()), (Some(1.07), 1));
 }
 
 #[tokio::test]
@@ -113,7 +109,7 @@ async fn the_sampler_itself_is_read_and_its_work_is_seen() {
     }
     let files: Vec<_> = (0..50).map(|_| std::fs::File::open("/proc/self/stat").unwrap()).collect();
     let after = process.read().await.unwrap();
-    let grown = |name: &str| value(&after, name).unwrap() - value(&before, name).unwrap();
+    let grown = |name: &str| after.get(name).unwrap() - before.get(name).unwrap();
     assert!(grown("cpu_seconds_total") > 0.05, "{}", grown("cpu_seconds_total"));
     assert!(grown("open_files") >= 40.0, "{} of {}", grown("open_files"), files.len());
     assert!(grown("context_switches_total") > 0.0);

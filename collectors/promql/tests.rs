@@ -93,3 +93,22 @@ fn a_query_must_be_given_and_once() {
     assert!(open(&section("http://p:9090::up", "query = \"up\"")).err().unwrap().message.contains("twice"));
     assert!(open(&section("http://p:9090::up", "labl = \"x\"")).err().unwrap().message.contains("labl"));
 }
+
+#[test]
+fn a_series_that_a_preset_knows_keeps_its_meaning_and_the_lag_of_kafka_has_a_name() {
+    let column = |endpoint: &str, settings: &str| open(&section(endpoint, settings)).unwrap().columns()[0];
+    let lag = column("http://p:9090::sum(kafka_consumergroup_lag{topic=\"orders\"})", "");
+    assert_eq!((lag.class, lag.guessed, lag.layer), (Class::Queue, false, Some(crate::api::Layer::App)));
+    let said = column("http://p:9090::sum(kafka_consumergroup_lag)", "class = \"level\"");
+    assert_eq!((said.class, said.guessed), (Class::Level, false));
+    assert!(column("http://p:9090::rate(http_requests_total[1m])", "").guessed, "a rate is no counter");
+    assert!(open(&section("http://p:9090::preset:kafka", "")).err().unwrap().message.contains("preset:kafka_lag"));
+    let (url, body, paths) = server();
+    *body.lock().unwrap() = vector(&[("a", "3"), ("b", "9")]);
+    fake::run(async {
+        let mut promql = open(&section(&format!("{url}::preset:kafka_lag"), "")).unwrap();
+        assert_eq!(promql.start().await.unwrap().columns[0].class, Class::Queue);
+        assert_eq!(promql.read().await.unwrap().values, [("value", 12.0)]);
+    });
+    assert!(paths.lock().unwrap()[0].contains("kafka_burrow_partition_lag"));
+}

@@ -4,11 +4,11 @@ use crate::api::{Fault, FaultKind, Section};
 use crate::mysql::is_limit;
 use crate::settings::{self, Secret};
 use crate::sql::address::{Address, redact};
-use crate::sql::{Row, breaks_connection, describe, text_cells};
+use crate::sql::{Row, breaks_connection, describe, pg, text_cells};
 use serde::Deserialize;
 use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlSslMode};
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow, PgSslMode};
-use sqlx::{Column as _, ConnectOptions as _, Executor as _, Row as _, ValueRef as _};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
+use sqlx::{Column as _, ConnectOptions as _, Executor as _, Row as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -236,20 +236,10 @@ impl Session {
             Self::Postgres(connection) => {
                 let rows = connection.fetch_all(sql).await?;
                 let names = rows.first().map(|row| row.columns().iter().map(|column| column.name().to_owned()).collect());
-                (names.unwrap_or_default(), rows.iter().map(pg_cells).collect())
+                (names.unwrap_or_default(), rows.iter().map(pg::cells).collect())
             }
         })
     }
-}
-
-/// The same as [`text_cells`]: PostgreSQL's bytes cannot be had unchecked, since its text form of them is escaped.
-fn pg_cells(row: &PgRow) -> Row {
-    (0..row.columns().len())
-        .map(|at| {
-            let raw = row.try_get_raw(at).ok().filter(|raw| !raw.is_null())?;
-            raw.as_str().ok().map(str::to_owned)
-        })
-        .collect()
 }
 
 /// Whether the connection is of no more use: broken, or the server said goodbye (shutting down, killed) in its last words.

@@ -14,7 +14,7 @@ pub(super) enum Origin {
     Micro(&'static str),
     /// A field in which 0 means that there is no limit.
     Limit(&'static str),
-    /// `up` is 1, anything else 0.
+    /// `up` or `ok` is 1, anything else 0.
     Up(&'static str),
     /// How many errors of a kind were answered.
     Errors(&'static str),
@@ -34,7 +34,7 @@ impl Origin {
             Self::Sum(names) => info.sum(names),
             Self::Micro(name) => info.number(name).map(|us| us / 1e6),
             Self::Limit(name) => info.number(name).filter(|limit| *limit > 0.0),
-            Self::Up(name) => info.text(name).map(|state| f64::from(state == "up")),
+            Self::Up(name) => info.text(name).map(|state| f64::from(matches!(state, "up" | "ok"))),
             Self::Errors(kind) => info.errors(kind),
             Self::Keys => info.keys(),
             Self::ReplicaSilence => info.replicas().0,
@@ -61,6 +61,7 @@ const CLIENTS: &str = "redis connections";
 const MEMORY: &str = "redis memory";
 const DISK: &str = "redis persistence";
 const REPLICAS: &str = "redis replication";
+const CLUSTER: &str = "redis cluster";
 
 /// Measured by the collector itself.
 pub(super) const ROUNDTRIP: Gauge = Gauge::new(
@@ -257,6 +258,17 @@ pub(super) const FIELDS: &[(Gauge, &[Origin])] = &[
         Gauge::new("master_silence_seconds", Class::Age, Unit::Seconds, "Time since the master was heard of; whole seconds")
             .at(Layer::Server, REPLICAS),
         &[Origin::Field("master_last_io_seconds_ago")],
+    ),
+    (
+        Gauge::new("cluster_up", Class::Level, Unit::Count, "1 while this node sees a cluster that serves every slot")
+            .worse(Worse::Down)
+            .at(Layer::Server, CLUSTER),
+        &[Origin::Up("cluster_state")],
+    ),
+    (
+        Gauge::new("cluster_slots_failed", Class::Event, Unit::Count, "Slots whose node has failed, as this node sees it")
+            .at(Layer::Server, CLUSTER),
+        &[Origin::Field("cluster_slots_fail")],
     ),
 ];
 

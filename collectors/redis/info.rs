@@ -27,6 +27,11 @@ impl Info {
         info
     }
 
+    /// Takes the fields of another answer in, such as `CLUSTER INFO`'s.
+    pub fn join(&mut self, other: Self) {
+        self.fields.extend(other.fields);
+    }
+
     /// Whether it holds anything.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()

@@ -70,10 +70,6 @@ fn opened(endpoint: &str, settings: &str) -> Box<dyn Collector> {
     .unwrap()
 }
 
-fn value(reading: &Reading, wanted: &str) -> Option<f64> {
-    reading.values.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
-}
-
 fn column<'a>(support: &'a Support, wanted: &str) -> Option<&'a Gauge> {
     support.columns.iter().find(|gauge| gauge.name == wanted)
 }
@@ -92,13 +88,13 @@ async fn a_real_answer_of_redis_7_gives_its_gauges_and_no_capacity_without_a_lim
     assert_eq!(column(&support, "roundtrip_ms").unwrap().visits, Some(("ops_total", 1.0)));
     assert!(column(&support, "hit_ratio").is_some());
     let reading = redis.read().await.unwrap();
-    assert_eq!(value(&reading, "connected_clients"), Some(1.0));
-    assert_eq!(value(&reading, "maxclients"), Some(50.0));
-    assert_eq!(value(&reading, "slowlog_entries"), Some(3.0));
-    assert_eq!(value(&reading, "oom_errors_total"), Some(0.0));
-    assert_eq!(value(&reading, "keys"), None, "an empty server lists no database");
-    assert!((value(&reading, "main_thread_cpu_seconds_total").unwrap() - 2.604_376).abs() < 1e-9);
-    assert!(value(&reading, "roundtrip_ms").unwrap() > 0.0);
+    assert_eq!(reading.get("connected_clients"), Some(1.0));
+    assert_eq!(reading.get("maxclients"), Some(50.0));
+    assert_eq!(reading.get("slowlog_entries"), Some(3.0));
+    assert_eq!(reading.get("oom_errors_total"), Some(0.0));
+    assert_eq!(reading.get("keys"), None, "an empty server lists no database");
+    assert!((reading.get("main_thread_cpu_seconds_total").unwrap() - 2.604_376).abs() < 1e-9);
+    assert!(reading.get("roundtrip_ms").unwrap() > 0.0);
     assert_eq!(reading.notes, Vec::<String>::new());
 }
 
@@ -109,8 +105,8 @@ async fn valkey_names_itself_and_tells_its_event_loop() {
     assert_eq!((support.product.as_str(), support.version.as_str()), ("Valkey", "9.1.2"));
     assert_eq!(column(&support, "used_memory_bytes").unwrap().capacity, Capacity::Column("maxmemory_bytes"));
     let reading = redis.read().await.unwrap();
-    assert_eq!((value(&reading, "keys"), value(&reading, "keyspace_hits_total")), (Some(1.0), Some(1.0)));
-    assert!(value(&reading, "eventloop_busy_seconds_total").unwrap() > 0.0);
+    assert_eq!((reading.get("keys"), reading.get("keyspace_hits_total")), (Some(1.0), Some(1.0)));
+    assert!(reading.get("eventloop_busy_seconds_total").unwrap() > 0.0);
 }
 
 #[tokio::test]
@@ -122,8 +118,8 @@ async fn keydb_and_dragonfly_are_told_by_what_they_add_and_missing_sections_cost
     let support = redis.start().await.unwrap();
     assert_eq!(support.product, "KeyDB");
     let reading = redis.read().await.unwrap();
-    assert_eq!((value(&reading, "keys"), value(&reading, "long_lock_waits_total")), (Some(5.0), Some(4.0)));
-    assert_eq!((value(&reading, "cpu_seconds_total"), value(&reading, "evicted_keys_total")), (Some(3.0), None));
+    assert_eq!((reading.get("keys"), reading.get("long_lock_waits_total")), (Some(5.0), Some(4.0)));
+    assert_eq!((reading.get("cpu_seconds_total"), reading.get("evicted_keys_total")), (Some(3.0), None));
     assert_eq!(column(&support, "hit_ratio"), None);
     assert_eq!(column(&support, "roundtrip_ms").unwrap().visits, None, "no commands are told");
 
@@ -133,8 +129,8 @@ async fn keydb_and_dragonfly_are_told_by_what_they_add_and_missing_sections_cost
     let mut redis = opened(&server(vec![with_info(dragonfly)]), "");
     assert_eq!(redis.start().await.unwrap().product, "Dragonfly");
     let reading = redis.read().await.unwrap();
-    assert_eq!((value(&reading, "maxclients"), value(&reading, "keys")), (Some(64_000.0), Some(8.0)));
-    assert_eq!(value(&reading, "pipeline_queue"), Some(7.0));
+    assert_eq!((reading.get("maxclients"), reading.get("keys")), (Some(64_000.0), Some(8.0)));
+    assert_eq!(reading.get("pipeline_queue"), Some(7.0));
 }
 
 #[tokio::test]
@@ -142,10 +138,10 @@ async fn an_old_version_is_asked_for_its_limit_and_a_setting_goes_before() {
     let old = "# Server\r\nredis_version:6.0.16\r\nuptime_in_seconds:9\r\n# Clients\r\nconnected_clients:2\r\n# CPU\r\n";
     let mut redis = opened(&server(vec![with_info(old)]), "");
     assert!(column(&redis.start().await.unwrap(), "maxclients").is_some());
-    assert_eq!(value(&redis.read().await.unwrap(), "maxclients"), Some(4064.0));
+    assert_eq!(redis.read().await.unwrap().get("maxclients"), Some(4064.0));
     let mut redis = opened(&server(vec![with_info(old)]), "maxclients = 77");
     redis.start().await.unwrap();
-    assert_eq!(value(&redis.read().await.unwrap(), "maxclients"), Some(77.0));
+    assert_eq!(redis.read().await.unwrap().get("maxclients"), Some(77.0));
     let mut usual = with_info(old);
     let denies: Script = Box::new(move |words| match words[0].as_str() {
         "CONFIG" => "-NOPERM this user has no permissions to run the 'config|get' command\r\n".to_owned(),
@@ -210,7 +206,7 @@ async fn a_server_busy_with_a_script_is_an_error_on_a_connection_that_goes_on() 
     redis.start().await.unwrap();
     let fault = redis.read().await.unwrap_err();
     assert!(fault.message.contains("BUSY") && fault.hint.unwrap().contains("SCRIPT KILL"));
-    assert_eq!(value(&redis.read().await.unwrap(), "maxclients"), Some(50.0), "there is one connection only");
+    assert_eq!(redis.read().await.unwrap().get("maxclients"), Some(50.0), "there is one connection only");
 }
 
 #[tokio::test]
@@ -224,7 +220,7 @@ async fn an_answer_cut_off_is_no_answer_and_the_next_read_connects_anew() {
     redis.start().await.unwrap();
     let fault = redis.read().await.unwrap_err();
     assert_eq!(fault.kind, FaultKind::Unreachable, "{fault}");
-    assert_eq!(value(&redis.read().await.unwrap(), "maxclients"), Some(50.0));
+    assert_eq!(redis.read().await.unwrap().get("maxclients"), Some(50.0));
 }
 
 #[tokio::test]
@@ -247,12 +243,14 @@ async fn a_restart_a_reset_of_counters_and_a_load_are_noted_once() {
     });
     let mut redis = opened(&server(vec![changes]), "");
     redis.start().await.unwrap();
-    assert_eq!(redis.read().await.unwrap().notes, ["counters reset (CONFIG RESETSTAT)"]);
-    assert_eq!(redis.read().await.unwrap().notes, ["the server was started anew", "the server loads its data"]);
+    assert_eq!(redis.read().await.unwrap().restarted.as_deref(), Some("counters reset (CONFIG RESETSTAT)"));
+    let reading = redis.read().await.unwrap();
+    assert_eq!(reading.restarted.as_deref(), Some("the server was started anew"));
+    assert_eq!(reading.notes, ["the server loads its data"]);
     assert_eq!(redis.read().await.unwrap().notes, Vec::<String>::new());
     let odd = redis.read().await.unwrap();
     assert_eq!(odd.notes[0], "evicted_keys: expected a number, found \"ON\"");
-    assert_eq!(value(&odd, "evicted_keys_total"), None);
+    assert_eq!(odd.get("evicted_keys_total"), None);
 }
 
 #[test]

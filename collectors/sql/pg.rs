@@ -39,7 +39,7 @@ impl Table {
 }
 
 /// The cells of a row of a simple query, as the server wrote them.
-fn cells(row: &PgRow) -> Row {
+pub fn cells(row: &PgRow) -> Row {
     (0..row.columns().len())
         .map(|at| {
             let raw = row.try_get_raw(at).ok()?;

@@ -90,6 +90,10 @@ fn long(target: &TargetConfig, support: &Support, outcome: Option<&Outcome>) -> 
     let mut text = format!("{}  {}", target.section.instance, what(support));
     let read: Vec<&str> = support.columns.iter().filter(|gauge| gauge.is_read()).map(|gauge| gauge.name).collect();
     // Writing to a String cannot fail.
+    if let Some(name) = &target.one_of {
+        let address = target.address().map(|address| format!(", at {address}")).unwrap_or_default();
+        let _ = write!(text, "\n  one of   {name}{address}");
+    }
     for sees in &support.sees {
         let _ = write!(text, "\n  sees     {}", indented(sees, 11));
     }

@@ -2,9 +2,11 @@
 
 mod file;
 mod print;
+mod several;
 
 pub use file::Place;
 pub use print::print;
+pub use several::{Resolver, resolve};
 
 use super::cli::{Options, Role, Timeout, Typed, is_host, is_name};
 use super::redact::{self, Scrub};
@@ -63,6 +65,8 @@ pub struct TargetConfig {
     pub place: Option<Place>,
     /// The user gave its name.
     pub named: bool,
+    /// The name that stands for it and others.
+    pub one_of: Option<String>,
 }
 
 /// A whole run.
@@ -105,15 +109,38 @@ pub struct Config {
 }
 
 /// A target as asked for, in the file or on the command line.
+#[derive(Clone)]
 struct Asked {
     spec: &'static Spec,
     name: Option<String>,
     endpoint: String,
+    /// More endpoints of the same name.
+    further: Vec<String>,
+    /// It came out of a list.
+    one_of: Option<String>,
     settings: toml::Table,
     timeout: Option<Timeout>,
     every: Option<Duration>,
     allow_down: Option<bool>,
     place: Option<Place>,
+}
+
+impl Asked {
+    /// With nothing but its endpoint.
+    fn new(spec: &'static Spec, name: Option<String>, endpoint: String) -> Self {
+        Self {
+            spec,
+            name,
+            endpoint,
+            further: Vec::new(),
+            one_of: None,
+            settings: toml::Table::new(),
+            timeout: None,
+            every: None,
+            allow_down: None,
+            place: None,
+        }
+    }
 }
 
 /// Puts the command line, the file it names and the defaults together.
@@ -130,16 +157,7 @@ pub fn effective(registry: &[&'static Spec], typed: &Typed) -> Result<Config, Wr
                 target.spec.flag
             ));
         }
-        asked.push(Asked {
-            spec: target.spec,
-            name: target.name.clone(),
-            endpoint: target.endpoint.clone(),
-            settings: toml::Table::new(),
-            timeout: None,
-            every: None,
-            allow_down: None,
-            place: None,
-        });
+        asked.push(Asked::new(target.spec, target.name.clone(), target.endpoint.clone()));
     }
     let given = &typed.options;
     let tick = given.tick.or(file.tick).unwrap_or(Duration::from_secs(1));
@@ -163,21 +181,13 @@ pub fn effective(registry: &[&'static Spec], typed: &Typed) -> Result<Config, Wr
     let allow_down = given.allow_down.or(file.allow_down).unwrap_or(false);
     asked.retain(|target| host || !is_host(target.spec));
     if let Some(spec) = registry.iter().find(|spec| is_host(spec) && host && !asked.iter().any(|target| is_host(target.spec))) {
-        asked.push(Asked {
-            spec,
-            name: None,
-            endpoint: String::new(),
-            settings: toml::Table::new(),
-            timeout: None,
-            every: None,
-            allow_down: None,
-            place: None,
-        });
+        asked.push(Asked::new(spec, None, String::new()));
     }
     if asked.is_empty() {
         let flags: Vec<String> = registry.iter().filter(|spec| !is_host(spec)).map(|spec| format!("--{}", spec.flag)).collect();
         return Err(Wrong::new("nothing to sample: no target was given").hint(format!("name one with {}", flags.join(", "))));
     }
+    let asked = several::listed(asked)?;
     let stop = StopConfig {
         gates: [file.stop.gates, given.stop.gates.clone()].concat(),
         log: given.stop.log.clone().or(file.stop.log),
@@ -200,6 +210,7 @@ pub fn effective(registry: &[&'static Spec], typed: &Typed) -> Result<Config, Wr
             allow_down: target.allow_down.unwrap_or(allow_down),
             place: target.place,
             named,
+            one_of: target.one_of,
         });
     }
     Ok(Config {

@@ -43,8 +43,8 @@ impl Columns {
     }
 
     /// This target's part of a row.
-    pub fn cells<'a>(&self, row: &'a [Option<f64>]) -> &'a [Option<f64>] {
-        &row[self.first..self.first + self.gauges.len()]
+    pub fn cells<'a>(&self, row: &'a mut [Option<f64>]) -> &'a mut [Option<f64>] {
+        &mut row[self.first..self.first + self.gauges.len()]
     }
 }
 
@@ -116,6 +116,12 @@ fn about(target: &TargetConfig, support: Option<&Support>, role: Role) -> Map<St
         if let Some(host) = host_of(endpoint) {
             about.insert("host".to_owned(), json!(host));
         }
+    }
+    if let Some(name) = &target.one_of {
+        about.insert("one_of".to_owned(), json!(name));
+    }
+    if let Some(address) = target.address() {
+        about.insert("address".to_owned(), json!(address));
     }
     about.insert("role".to_owned(), json!(role.name()));
     if let Some(support) = support {

@@ -393,8 +393,8 @@ impl<'a> Run<'a> {
                 if !unknown.is_empty() && !std::mem::replace(&mut self.unknown_noted[n], true) {
                     note(&format!("without a column, since not there at the start: {}", unknown.join(", ")));
                 }
-                if health.answered(&columns.gauges, columns.cells(&self.row)) {
-                    note("counters reset");
+                if let Some(text) = health.answered(&columns.gauges, columns.cells(&mut self.row), &reading) {
+                    note(&text);
                 }
                 reading.notes.iter().for_each(|text| note(text));
                 self.health.waits += reading.waits.len() as u64;

@@ -12,6 +12,7 @@ mod sampler {
     mod cli;
     mod driver;
     mod faults;
+    mod replicas;
     mod schedule;
     mod silence;
     mod stop;
@@ -55,12 +56,15 @@ mod live {
     mod memcached;
     mod mysql;
     mod nginx;
+    #[cfg(target_os = "linux")]
+    mod node;
     mod pgbouncer;
     #[cfg(target_os = "linux")]
     mod phpfpm;
     mod postgres;
     mod postgres_locks;
     mod query;
+    mod rabbitmq;
     mod redis;
     #[cfg(target_os = "linux")]
     mod silent;

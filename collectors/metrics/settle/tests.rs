@@ -145,9 +145,8 @@ fn php_fpm_and_the_node_exporter_give_sensible_classes() {
     assert_eq!(fpm.gauge("phpfpm_accepted_connections").class, Class::Throughput);
     assert_eq!(fpm.gauge("phpfpm_max_active_processes").class, Class::Constant);
     let node = Page::of(NODE);
-    assert_eq!(node.gauge("node_pressure_cpu_waiting_seconds_total").class, Class::Pressure);
-    assert_eq!(node.gauge("process_cpu_seconds_total").class, Class::Utilisation);
-    assert!(node.value("node_cpu_seconds_total_idle") > Some(2000.0), "summed over the processors, apart by mode");
+    assert_eq!(node.gauge("psi_cpu_some_seconds_total").class, Class::Pressure);
+    assert_eq!(node.value("cores"), Some(2.0));
     assert!(!node.names().iter().any(|name| name.contains("promhttp") || name.contains("scrape")), "{:?}", node.names());
     assert!(node.left_out.is_empty());
 }

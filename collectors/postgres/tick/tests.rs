@@ -69,14 +69,14 @@ fn every_version_gives_every_value_that_it_has() {
             ("max_wal_size_bytes", 1_073_741_824.0),
             ("deadlocks_total", 0.0),
         ] {
-            assert_eq!(parsed.value(name), Some(value), "{name} of {version}");
+            assert_eq!(parsed.reading.get(name), Some(value), "{name} of {version}");
         }
-        let sum = |names: &[&str]| names.iter().map(|name| parsed.value(name).unwrap()).sum::<f64>();
+        let sum = |names: &[&str]| names.iter().map(|name| parsed.reading.get(name).unwrap()).sum::<f64>();
         let states = ["sessions_active", "sessions_idle", "sessions_idle_in_transaction"];
         assert_eq!(sum(&["sessions_used"]), 1.0 + sum(&states), "ours is one of them, and in none of the states");
-        assert!(parsed.value("idle_in_transaction_age_seconds").is_some_and(|age| age > 1.0 && age < 60.0));
+        assert!(parsed.reading.get("idle_in_transaction_age_seconds").is_some_and(|age| age > 1.0 && age < 60.0));
         for one in chosen.iter().filter(|one| one.gauge.is_read() && one.origin.is_some()) {
-            assert!(parsed.value(one.gauge.name).is_some(), "{} of {version}", one.gauge.name);
+            assert!(parsed.reading.get(one.gauge.name).is_some(), "{} of {version}", one.gauge.name);
         }
         let has = |name: &str| chosen.iter().any(|one| one.gauge.name == name);
         assert!(has("checkpoints_requested_total") && has("session_fsyncs_total") && has("wal_bytes_total"), "{version}");
@@ -131,8 +131,8 @@ fn sessions_that_are_hidden_cost_the_sessions_values_and_no_others() {
     let hidden = tick.cells.iter().position(|cell| *cell == Cell::Mark(Mark::Hidden)).unwrap();
     row[hidden] = Some("3".to_owned());
     let parsed = tick.parse(&[row]);
-    assert_eq!((parsed.value("sessions_used"), parsed.value("lock_waiting"), parsed.hidden), (None, None, 3.0));
-    assert!(parsed.value("commits_total").is_some() && parsed.value("sessions_usable").is_some());
+    assert_eq!((parsed.reading.get("sessions_used"), parsed.reading.get("lock_waiting"), parsed.hidden), (None, None, 3.0));
+    assert!(parsed.reading.get("commits_total").is_some() && parsed.reading.get("sessions_usable").is_some());
 }
 
 #[test]
@@ -141,10 +141,10 @@ fn a_text_that_is_no_number_is_missing_and_told() {
     let at = tick.cells.iter().position(|cell| cell.alias() == "deadlocks_total").unwrap();
     row[at] = Some("NaN".to_owned());
     let parsed = tick.parse(&[row.clone()]);
-    assert_eq!((parsed.value("deadlocks_total"), parsed.odd), (None, vec![("deadlocks_total", "NaN".to_owned())]));
+    assert_eq!((parsed.reading.get("deadlocks_total"), parsed.odd), (None, vec![("deadlocks_total", "NaN".to_owned())]));
     row[at] = None;
     let parsed = tick.parse(&[row]);
-    assert_eq!((parsed.value("deadlocks_total"), parsed.odd), (None, vec![]));
+    assert_eq!((parsed.reading.get("deadlocks_total"), parsed.odd), (None, vec![]));
 }
 
 #[test]
@@ -158,9 +158,12 @@ fn resets_restarts_and_promotions_are_told_once() {
     assert_eq!(changes(marks("5", "1", "0"), &BTreeMap::new()), Vec::<String>::new(), "the first row is no change");
     assert_eq!(changes(marks("5", "1", "0"), &marks("5", "1", "0")), Vec::<String>::new());
     assert_eq!(changes(marks("5", "1", "0"), &marks("", "1", "0")), ["statistics were reset: counters of the databases"]);
+    assert_eq!(changes(marks("5", "2", "0"), &marks("5", "1", "1")), ["the server is a primary now"]);
+    let restarted =
+        |is: &str, was: &str| Parsed { marks: marks("5", is, "0"), ..Parsed::default() }.restarted(&marks("5", was, "0"));
     assert_eq!(
-        changes(marks("5", "2", "0"), &marks("5", "1", "1")),
-        ["the server was started anew", "the server is a primary now"]
+        (restarted("2", "1").as_deref(), restarted("1", "1"), restarted("1", "")),
+        (Some("the server was started anew"), None, None)
     );
 }
 

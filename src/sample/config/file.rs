@@ -145,6 +145,17 @@ impl Entry<'_> {
         Timeout::parse(&text).map_err(|why| self.wrong(&why))
     }
 
+    /// An endpoint, or a list of them: the first and the others.
+    fn endpoints(&self) -> Result<(String, Vec<String>), Wrong> {
+        let Some(list) = self.value.as_array() else {
+            return Ok((self.scalar().ok_or_else(|| self.expected("a text"))?, Vec::new()));
+        };
+        let all: Option<Vec<String>> = list.iter().map(|one| one.get_ref().as_str().map(str::to_owned)).collect();
+        let mut all = all.filter(|all| !all.is_empty()).ok_or_else(|| self.wrong("expected a text or a list of texts"))?;
+        let first = all.remove(0);
+        Ok((first, all))
+    }
+
     fn table(&self) -> Result<&DeTable<'_>, Wrong> {
         self.value.as_table().ok_or_else(|| self.expected("a table"))
     }
@@ -256,16 +267,7 @@ fn targets(
         };
         let mut settings = values.cloned().unwrap_or_default();
         let mut place = reader.place(start);
-        let mut target = Asked {
-            spec,
-            name: None,
-            endpoint: String::new(),
-            settings: toml::Table::new(),
-            timeout: None,
-            every: None,
-            allow_down: None,
-            place: None,
-        };
+        let mut target = Asked::new(spec, None, String::new());
         let mut endpoint_key: Option<&str> = None;
         for key in reader.entries(table) {
             let at = key.place();
@@ -279,7 +281,7 @@ fn targets(
                     if let Some(other) = endpoint_key.replace(key.key) {
                         return Err(key.wrong(&format!("says the same as {other}: one is enough")));
                     }
-                    target.endpoint = key.scalar().ok_or_else(|| key.expected("a text"))?;
+                    (target.endpoint, target.further) = key.endpoints()?;
                 }
                 _ => continue,
             }

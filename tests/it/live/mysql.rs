@@ -2,6 +2,7 @@
 
 mod harm;
 mod privileges;
+mod replica;
 mod waits;
 
 use crate::support::declared::declared;
@@ -90,10 +91,6 @@ async fn refused(url: &str) -> Fault {
     collector_with(url, "").start().await.expect_err("this start must fail")
 }
 
-fn value(reading: &Reading, name: &str) -> Option<f64> {
-    reading.values.iter().find(|(gauge, _)| *gauge == name).map(|(_, value)| *value)
-}
-
 fn column<'s>(support: &'s Support, name: &str) -> Option<&'s Gauge> {
     support.columns.iter().find(|gauge| gauge.name == name)
 }
@@ -154,16 +151,16 @@ async fn at_rest_every_column_has_a_value_and_threads_running_is_all_our_own() {
         tokio::time::sleep(Duration::from_millis(1500)).await;
         let reading = collector.read().await.expect("the server answers");
         for gauge in support.columns.iter().filter(|gauge| gauge.is_read()) {
-            assert!(value(&reading, gauge.name).is_some(), "{name}: no {} in {reading:?}", gauge.name);
+            assert!(reading.get(gauge.name).is_some(), "{name}: no {} in {reading:?}", gauge.name);
         }
         for (value, _) in &reading.values {
             assert!(column(&support, value).is_some(), "{name}: {value} is no column");
         }
         let own = column(&support, "threads_running").expect("threads_running").own;
-        assert_eq!(value(&reading, "threads_running"), Some(own), "{name} {args}");
-        assert_eq!(value(&reading, "threads_connected"), Some(1.0), "{name}");
-        assert_eq!((value(&reading, "row_lock_waiting"), value(&reading, "metadata_lock_waiting")), (Some(0.0), Some(0.0)));
-        assert_eq!(value(&reading, "max_connections"), Some(400.0));
+        assert_eq!(reading.get("threads_running"), Some(own), "{name} {args}");
+        assert_eq!(reading.get("threads_connected"), Some(1.0), "{name}");
+        assert_eq!((reading.get("row_lock_waiting"), reading.get("metadata_lock_waiting")), (Some(0.0), Some(0.0)));
+        assert_eq!(reading.get("max_connections"), Some(400.0));
         declared(
             &support,
             &[
@@ -176,11 +173,11 @@ async fn at_rest_every_column_has_a_value_and_threads_running_is_all_our_own() {
             ],
         );
         assert!(reading.notes.is_empty() && reading.waits.is_empty(), "{reading:?}");
-        let questions = |reading: &Reading| value(reading, "questions_total").expect("questions");
+        let questions = |reading: &Reading| reading.get("questions_total").expect("questions");
         let before = questions(&reading);
         let after = questions(&median_read_ms(collector.as_mut(), 5, false).await.1);
         assert!((after - before).abs() <= 1.0, "{name}: our own statements are counted: {before} then {after}");
-        let slow = value(&reading, "slow_queries_total");
-        assert_eq!(slow, value(&collector.read().await.expect("the server answers"), "slow_queries_total"), "{name}");
+        let slow = reading.get("slow_queries_total");
+        assert_eq!(slow, collector.read().await.expect("the server answers").get("slow_queries_total"), "{name}");
     }
 }

@@ -1,8 +1,6 @@
 //! The PgBouncer collector against a real PgBouncer before a real PostgreSQL.
 
-use crate::support::postgres::{
-    DEADLINE, answered, class, collector, load, read, run, session, started, try_session, until, value,
-};
+use crate::support::postgres::{DEADLINE, answered, class, collector, load, read, run, session, started, try_session, until};
 use crate::support::server::Server;
 use collectors::api::{Capacity, Class, FaultKind};
 use std::time::Duration;
@@ -39,10 +37,10 @@ async fn an_idle_pgbouncer_rests_with_our_own_client_alone_and_no_pool_of_its_ow
     assert_eq!((support.product.as_str(), support.version.starts_with("1.")), ("PgBouncer", true), "{}", support.version);
     let reading = read(&mut *collector).await;
     for name in ["clients_waiting", "maxwait_seconds", "servers_active", "clients_login", "queries_total", "wait_us_total"] {
-        assert_eq!(value(&reading, name), Some(0.0), "{name}");
+        assert_eq!(reading.get(name), Some(0.0), "{name}");
     }
-    assert_eq!((value(&reading, "clients_used"), value(&reading, "max_client_conn")), (Some(1.0), Some(400.0)));
-    assert_eq!(value(&reading, "servers_max"), None, "there is no pool yet");
+    assert_eq!((reading.get("clients_used"), reading.get("max_client_conn")), (Some(1.0), Some(400.0)));
+    assert_eq!(reading.get("servers_max"), None, "there is no pool yet");
     assert_eq!(reading.notes, Vec::<String>::new());
     assert_eq!((class(&support, "clients_waiting"), class(&support, "maxwait_seconds")), (Class::Queue, Class::Age));
     let columns: Vec<_> = support.columns.iter().map(|gauge| gauge.name).collect();
@@ -62,30 +60,30 @@ async fn a_pool_of_10_with_30_clients_has_20_waiting_while_the_servers_behind_ar
     assert_eq!(class(&support, "pool_shop_postgres_clients_waiting"), Class::Queue);
     let (mut postgres, _) = started("postgres", pool.postgres.get("POSTGRES15_PROBE_URL")).await;
     let rest = read(&mut *bouncer).await;
-    assert_eq!(value(&rest, "clients_waiting"), Some(0.0));
+    assert_eq!(rest.get("clients_waiting"), Some(0.0));
     let tasks = load(pool.url(), vec!["SELECT pg_sleep(1.5)".to_owned(); 30]).await;
-    let reading = until(&mut *bouncer, "20 clients waiting", |reading| value(reading, "clients_waiting") == Some(20.0)).await;
+    let reading = until(&mut *bouncer, "20 clients waiting", |reading| reading.get("clients_waiting") == Some(20.0)).await;
     for name in ["servers_active", "servers_max", "pool_shop_postgres_servers_active", "pool_shop_postgres_servers_max"] {
-        assert_eq!(value(&reading, name), Some(10.0), "{name}");
+        assert_eq!(reading.get(name), Some(10.0), "{name}");
     }
-    assert_eq!(value(&reading, "pool_shop_postgres_clients_waiting"), Some(20.0));
-    assert_eq!(value(&reading, "clients_used"), Some(31.0), "30 and our own");
-    let first = value(&reading, "maxwait_seconds").expect("an age");
+    assert_eq!(reading.get("pool_shop_postgres_clients_waiting"), Some(20.0));
+    assert_eq!(reading.get("clients_used"), Some(31.0), "30 and our own");
+    let first = reading.get("maxwait_seconds").expect("an age");
     tokio::time::sleep(Duration::from_millis(300)).await;
     let later = read(&mut *bouncer).await;
-    let grown = value(&later, "maxwait_seconds").expect("an age");
+    let grown = later.get("maxwait_seconds").expect("an age");
     assert!(grown > first + 0.2 && grown < 60.0, "{first} {grown}");
-    assert_eq!(value(&later, "wait_us_total"), value(&reading, "wait_us_total"), "counted when a wait ends");
+    assert_eq!(later.get("wait_us_total"), reading.get("wait_us_total"), "counted when a wait ends");
     let behind = read(&mut *postgres).await;
-    assert_eq!((value(&behind, "sessions_active"), value(&behind, "lock_waiting")), (Some(10.0), Some(0.0)));
+    assert_eq!((behind.get("sessions_active"), behind.get("lock_waiting")), (Some(10.0), Some(0.0)));
     answered(tasks).await;
     let rest = until(&mut *bouncer, "nobody waiting", |reading| {
-        value(reading, "clients_waiting") == Some(0.0) && value(reading, "servers_active") == Some(0.0)
+        reading.get("clients_waiting") == Some(0.0) && reading.get("servers_active") == Some(0.0)
     })
     .await;
     // 10 of them waited about 1.5 s, 10 about 3 s.
-    assert!(value(&rest, "wait_us_total") > Some(20e6), "{:?}", value(&rest, "wait_us_total"));
-    assert_eq!((value(&rest, "queries_total"), value(&rest, "maxwait_seconds")), (Some(30.0), Some(0.0)));
+    assert!(rest.get("wait_us_total") > Some(20e6), "{:?}", rest.get("wait_us_total"));
+    assert_eq!((rest.get("queries_total"), rest.get("maxwait_seconds")), (Some(30.0), Some(0.0)));
 }
 
 #[tokio::test]
@@ -99,9 +97,9 @@ async fn with_every_client_connection_taken_the_kept_one_goes_on() {
     let error = try_session(pool.url()).await.expect_err("no more are allowed");
     assert!(error.to_string().contains("max_client_conn"), "{error}");
     let reading = read(&mut *collector).await;
-    assert_eq!((value(&reading, "clients_used"), value(&reading, "max_client_conn")), (Some(12.0), Some(12.0)));
+    assert_eq!((reading.get("clients_used"), reading.get("max_client_conn")), (Some(12.0), Some(12.0)));
     drop(held);
-    until(&mut *collector, "our own again", |reading| value(reading, "clients_used") == Some(1.0)).await;
+    until(&mut *collector, "our own again", |reading| reading.get("clients_used") == Some(1.0)).await;
 }
 
 #[tokio::test]
@@ -135,7 +133,7 @@ async fn a_pgbouncer_restarted_is_read_again_with_a_note() {
     pool.bouncer.start_again();
     let reading = read(&mut *collector).await;
     assert_eq!(reading.notes, ["connected again"]);
-    assert_eq!((value(&reading, "clients_waiting"), value(&reading, "clients_used")), (Some(0.0), Some(1.0)));
+    assert_eq!((reading.get("clients_waiting"), reading.get("clients_used")), (Some(0.0), Some(1.0)));
     assert_eq!(read(&mut *collector).await.notes, Vec::<String>::new());
 }
 
@@ -148,7 +146,7 @@ async fn a_stopped_pgbouncer_gives_no_answer_and_goes_on_over_the_same_connectio
     assert!(tokio::time::timeout(DEADLINE, collector.read()).await.is_err(), "stopped");
     pool.bouncer.signal("CONT");
     let reading = read(&mut *collector).await;
-    assert_eq!((value(&reading, "clients_used"), reading.notes), (Some(1.0), vec![]));
+    assert_eq!((reading.get("clients_used"), reading.notes), (Some(1.0), vec![]));
 }
 
 #[tokio::test]
@@ -159,7 +157,7 @@ async fn a_user_that_may_not_see_the_console_is_told_the_line_that_lets_it() {
     let extra = format!("auth_type = trust\nauth_file = {}\nstats_users = probe", users.display());
     let Some(pool) = Pool::start(&[("PGBOUNCER_EXTRA", &extra)]) else { return };
     let (mut allowed, _) = started("pgbouncer", pool.console()).await;
-    assert_eq!(value(&read(&mut *allowed).await, "clients_waiting"), Some(0.0));
+    assert_eq!(read(&mut *allowed).await.get("clients_waiting"), Some(0.0));
     let fault = collector("pgbouncer", &pool.console().replace("probe@", "app@"), "").start().await.expect_err("not allowed");
     assert_eq!(fault.kind, FaultKind::Refused, "{fault}");
     assert!(fault.hint.as_deref().is_some_and(|hint| hint.contains("stats_users = app")), "{:?}", fault.hint);

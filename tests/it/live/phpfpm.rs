@@ -291,7 +291,7 @@ async fn a_killed_server_costs_its_reads_and_one_note() {
     server.start_again();
     let reading = read(&mut beside).await;
     assert_eq!((value(&reading, "accepted_total"), value(&reading, "total_processes")), (0.0, 8.0));
-    assert_eq!(reading.notes, ["restarted, counters begin again"]);
+    assert_eq!(reading.restarted.as_deref(), Some("restarted, counters begin again"));
     assert_eq!(read(&mut beside).await.notes, Vec::<String>::new());
 }
 

@@ -2,7 +2,7 @@
 //! beside this file.
 
 use crate::support::postgres::{
-    DEADLINE, answered, class, collector, load, read, run, session, started, texts, try_run, try_session, until, value,
+    DEADLINE, answered, class, collector, load, read, run, session, started, texts, try_run, try_session, until,
 };
 use crate::support::server::Server;
 use collectors::api::{Capacity, Class, FaultKind};
@@ -50,25 +50,25 @@ async fn an_idle_server_rests_at_0_with_our_own_session_alone() {
         assert!(support.version.starts_with(&format!("{version}.")), "{}", support.version);
         assert_eq!(support.endpoint, format!("127.0.0.1:{}", postgres.get("PORT")));
         let reading = read(&mut *collector).await;
-        assert_eq!(value(&reading, "sessions_used"), Some(1.0), "ours");
-        assert_eq!(value(&reading, "sessions_usable"), Some(197.0), "200 less 3 for superusers");
+        assert_eq!(reading.get("sessions_used"), Some(1.0), "ours");
+        assert_eq!(reading.get("sessions_usable"), Some(197.0), "200 less 3 for superusers");
         let used = support.columns.iter().find(|gauge| gauge.name == "sessions_used").expect("a column");
         assert_eq!((used.class, used.capacity, used.own), (Class::Utilisation, Capacity::Column("sessions_usable"), 1.0));
         let mut queues = 0;
         for gauge in support.columns.iter().filter(|gauge| matches!(gauge.class, Class::Queue | Class::Occupancy)) {
-            assert_eq!(value(&reading, gauge.name), Some(0.0), "{} of {version}", gauge.name);
+            assert_eq!(reading.get(gauge.name), Some(0.0), "{} of {version}", gauge.name);
             queues += 1;
         }
         assert!(queues >= 15, "{queues}");
         for name in ["transaction_age_seconds", "idle_in_transaction_age_seconds", "lock_wait_age_seconds", "deadlocks_total"] {
-            assert_eq!(value(&reading, name), Some(0.0), "{name} of {version}");
+            assert_eq!(reading.get(name), Some(0.0), "{name} of {version}");
         }
         let columns: Vec<_> = support.columns.iter().map(|gauge| gauge.name).collect();
         for (name, _) in &reading.values {
             assert!(columns.contains(name), "{name}");
         }
         for gauge in support.columns.iter().filter(|gauge| gauge.is_read()) {
-            assert!(value(&reading, gauge.name).is_some(), "{} of {version} has no value", gauge.name);
+            assert!(reading.get(gauge.name).is_some(), "{} of {version} has no value", gauge.name);
         }
         let again = read(&mut *collector).await;
         assert_eq!((reading.notes, again.notes, again.waits), (vec![], vec![], vec![]));
@@ -81,22 +81,21 @@ async fn with_every_usable_slot_taken_the_kept_connection_goes_on_and_says_so() 
         let Some(postgres) = Postgres::start(version, "-c max_connections=20") else { return };
         let url = postgres.get("PROBE_URL");
         let (mut collector, _) = started("postgres", url).await;
-        assert_eq!(value(&read(&mut *collector).await, "sessions_used"), Some(1.0));
+        assert_eq!(read(&mut *collector).await.get("sessions_used"), Some(1.0));
         let mut held = Vec::new();
         for _ in 0..16 {
             held.push(session(url).await);
         }
         let error = try_session(url).await.expect_err("no slot is left");
         assert!(error.to_string().contains("reserved"), "{error}");
-        let reading =
-            until(&mut *collector, "every usable slot taken", |reading| value(reading, "sessions_used") == Some(17.0)).await;
-        assert_eq!(value(&reading, "sessions_usable"), Some(17.0));
-        assert_eq!(value(&reading, "sessions_idle"), Some(16.0));
+        let reading = until(&mut *collector, "every usable slot taken", |reading| reading.get("sessions_used") == Some(17.0)).await;
+        assert_eq!(reading.get("sessions_usable"), Some(17.0));
+        assert_eq!(reading.get("sessions_idle"), Some(16.0));
         let fault = self::collector("postgres", url, "").start().await.expect_err("no slot for a second one");
         assert_eq!(fault.kind, FaultKind::Refused);
         assert!(fault.hint.as_deref().is_some_and(|hint| hint.contains("before the load")), "{fault} {:?}", fault.hint);
         drop(held);
-        until(&mut *collector, "our session alone again", |reading| value(reading, "sessions_used") == Some(1.0)).await;
+        until(&mut *collector, "our session alone again", |reading| reading.get("sessions_used") == Some(1.0)).await;
     }
 }
 
@@ -110,18 +109,18 @@ async fn busy_sessions_and_idle_transactions_are_told_apart_and_ours_is_none_of_
         run(&mut idle, "SELECT 1").await;
         let spin = "DO $$ BEGIN WHILE clock_timestamp() < now() + interval '2 s' LOOP END LOOP; END $$";
         let busy = load(postgres.get("URL"), vec![spin.to_owned(); 3]).await;
-        let reading = until(&mut *collector, "three that compute", |reading| value(reading, "sessions_on_cpu") == Some(3.0)).await;
+        let reading = until(&mut *collector, "three that compute", |reading| reading.get("sessions_on_cpu") == Some(3.0)).await;
         assert_eq!(class(&support, "sessions_on_cpu"), Class::Occupancy);
-        assert_eq!(value(&reading, "sessions_active"), Some(3.0));
-        assert_eq!(value(&reading, "sessions_idle_in_transaction"), Some(1.0));
-        assert_eq!(value(&reading, "lock_waiting"), Some(0.0));
-        let age = value(&reading, "idle_in_transaction_age_seconds").expect("an age");
-        let transaction = value(&reading, "transaction_age_seconds").expect("an age");
+        assert_eq!(reading.get("sessions_active"), Some(3.0));
+        assert_eq!(reading.get("sessions_idle_in_transaction"), Some(1.0));
+        assert_eq!(reading.get("lock_waiting"), Some(0.0));
+        let age = reading.get("idle_in_transaction_age_seconds").expect("an age");
+        let transaction = reading.get("transaction_age_seconds").expect("an age");
         assert!(age > 0.0 && transaction >= age && transaction < 60.0, "{age} {transaction}");
         answered(busy).await;
         run(&mut idle, "COMMIT").await;
-        let rest = until(&mut *collector, "rest", |reading| value(reading, "sessions_active") == Some(0.0)).await;
-        assert_eq!(value(&rest, "idle_in_transaction_age_seconds"), Some(0.0));
+        let rest = until(&mut *collector, "rest", |reading| reading.get("sessions_active") == Some(0.0)).await;
+        assert_eq!(rest.get("idle_in_transaction_age_seconds"), Some(0.0));
     }
 }
 
@@ -130,7 +129,7 @@ async fn commits_that_wait_for_a_replica_are_a_queue_of_their_own() {
     for version in VERSIONS {
         let Some(postgres) = Postgres::start(version, "") else { return };
         let (mut collector, support) = started("postgres", postgres.get("PROBE_URL")).await;
-        assert_eq!(value(&read(&mut *collector).await, "sync_rep_waiting"), Some(0.0));
+        assert_eq!(read(&mut *collector).await.get("sync_rep_waiting"), Some(0.0));
         assert_eq!(class(&support, "sync_rep_waiting"), Class::Queue);
         let mut admin = session(postgres.get("URL")).await;
         run(&mut admin, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'").await;
@@ -138,13 +137,12 @@ async fn commits_that_wait_for_a_replica_are_a_queue_of_their_own() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         let updates = (1..=3).map(|row| format!("UPDATE slot SET taken = 1 WHERE id = {row}")).collect();
         let tasks = load(postgres.get("URL"), updates).await;
-        let reading =
-            until(&mut *collector, "three commits waiting", |reading| value(reading, "sync_rep_waiting") == Some(3.0)).await;
-        assert_eq!((value(&reading, "sessions_on_cpu"), value(&reading, "lock_waiting")), (Some(0.0), Some(0.0)));
+        let reading = until(&mut *collector, "three commits waiting", |reading| reading.get("sync_rep_waiting") == Some(3.0)).await;
+        assert_eq!((reading.get("sessions_on_cpu"), reading.get("lock_waiting")), (Some(0.0), Some(0.0)));
         run(&mut admin, "ALTER SYSTEM RESET synchronous_standby_names").await;
         run(&mut admin, "SELECT pg_reload_conf()").await;
         answered(tasks).await;
-        until(&mut *collector, "rest", |reading| value(reading, "sync_rep_waiting") == Some(0.0)).await;
+        until(&mut *collector, "rest", |reading| reading.get("sync_rep_waiting") == Some(0.0)).await;
     }
 }
 
@@ -154,7 +152,7 @@ async fn deadlocks_temporary_files_and_checkpoints_are_counted_and_a_reset_is_no
         let Some(postgres) = Postgres::start(version, "-c deadlock_timeout=50ms") else { return };
         let (mut collector, support) = started("postgres", postgres.get("PROBE_URL")).await;
         let before = read(&mut *collector).await;
-        assert_eq!(value(&before, "deadlocks_total"), Some(0.0));
+        assert_eq!(before.get("deadlocks_total"), Some(0.0));
         assert_eq!(class(&support, "deadlocks_total"), Class::Event);
         let (mut one, mut two) = (session(postgres.get("URL")).await, session(postgres.get("URL")).await);
         run(&mut one, "BEGIN; UPDATE slot SET taken = 1 WHERE id = 1").await;
@@ -170,7 +168,7 @@ async fn deadlocks_temporary_files_and_checkpoints_are_counted_and_a_reset_is_no
         run(&mut one, "SELECT * FROM generate_series(1, 50000) n ORDER BY n DESC LIMIT 1 OFFSET 49000").await;
         run(&mut one, "CHECKPOINT").await;
         let grown = |name: &'static str, least: f64| {
-            let then = value(&before, name).expect("a value");
+            let then = before.get(name).expect("a value");
             move |now: f64| now >= then + least
         };
         let conditions = [
@@ -183,11 +181,11 @@ async fn deadlocks_temporary_files_and_checkpoints_are_counted_and_a_reset_is_no
         // Sessions hand their counts over when they end, or within seconds.
         drop((one, two));
         let reading = until(&mut *collector, "every counter grown", |reading| {
-            conditions.iter().all(|(name, grown)| value(reading, name).is_some_and(grown))
+            conditions.iter().all(|(name, grown)| reading.get(name).is_some_and(grown))
         })
         .await;
-        assert_eq!(value(&reading, "deadlocks_total"), Some(1.0));
-        assert!(value(&reading, "commits_total") > value(&before, "commits_total"));
+        assert_eq!(reading.get("deadlocks_total"), Some(1.0));
+        assert!(reading.get("commits_total") > before.get("commits_total"));
         let mut admin = session(postgres.get("URL")).await;
         run(&mut admin, "SELECT pg_stat_reset()").await;
         let mut notes = Vec::new();
@@ -218,16 +216,16 @@ async fn a_role_without_pg_monitor_is_told_and_gets_no_plausible_wrong_number() 
             "lock_wait_age_seconds",
         ] {
             assert!(!support.columns.iter().any(|gauge| gauge.name == name), "{name}");
-            assert_eq!(value(&reading, name), None, "{name}");
+            assert_eq!(reading.get(name), None, "{name}");
         }
-        assert!(value(&reading, "commits_total").is_some() && value(&reading, "sessions_usable").is_some());
+        assert!(reading.get("commits_total").is_some() && reading.get("sessions_usable").is_some());
         // The mend, as it was printed.
         run(&mut other, "ROLLBACK").await;
         run(&mut other, lack.mend.as_deref().expect("a mend")).await;
         drop(collector);
         let (mut collector, support) = started("postgres", postgres.get("BLIND_URL")).await;
         assert!(!support.lacks.iter().any(|lack| lack.what.contains("pg_monitor")), "{:?}", support.lacks);
-        until(&mut *collector, "that session and ours", |reading| value(reading, "sessions_used") == Some(2.0)).await;
+        until(&mut *collector, "that session and ours", |reading| reading.get("sessions_used") == Some(2.0)).await;
     }
 }
 
@@ -240,13 +238,13 @@ async fn the_applications_own_role_sees_its_sessions_until_one_of_another_role_c
         let (mut collector, support) = started("postgres", blind).await;
         assert!(support.lacks.iter().any(|lack| lack.what.contains("other roles")), "{:?}", support.lacks);
         let reading = read(&mut *collector).await;
-        assert_eq!((value(&reading, "sessions_used"), value(&reading, "sessions_idle")), (Some(3.0), Some(2.0)));
+        assert_eq!((reading.get("sessions_used"), reading.get("sessions_idle")), (Some(3.0), Some(2.0)));
         let other = session(postgres.get("URL")).await;
         let reading = read(&mut *collector).await;
-        assert_eq!((value(&reading, "sessions_used"), value(&reading, "sessions_idle")), (None, None), "missing, not wrong");
+        assert_eq!((reading.get("sessions_used"), reading.get("sessions_idle")), (None, None), "missing, not wrong");
         assert!(reading.notes.iter().any(|note| note.contains("GRANT pg_monitor")), "{:?}", reading.notes);
         drop(other);
-        until(&mut *collector, "all sessions visible again", |reading| value(reading, "sessions_used") == Some(3.0)).await;
+        until(&mut *collector, "all sessions visible again", |reading| reading.get("sessions_used") == Some(3.0)).await;
     }
 }
 
@@ -291,9 +289,9 @@ async fn a_server_killed_and_started_again_is_read_again_with_two_notes() {
         postgres.server.start_again();
         let reading = until(&mut *collector, "the server again", |_| true).await;
         assert!(reading.notes.contains(&"connected again".to_owned()), "{:?}", reading.notes);
-        assert!(reading.notes.contains(&"the server was started anew".to_owned()), "{:?}", reading.notes);
+        assert_eq!(reading.restarted.as_deref(), Some("the server was started anew"));
         for gauge in support.columns.iter().filter(|gauge| gauge.is_read()) {
-            assert!(value(&reading, gauge.name).is_some(), "{} is read again", gauge.name);
+            assert!(reading.get(gauge.name).is_some(), "{} is read again", gauge.name);
         }
         assert_eq!(read(&mut *collector).await.notes, Vec::<String>::new());
     }
@@ -332,10 +330,10 @@ async fn a_stopped_server_gives_no_answer_and_goes_on_over_the_same_connection()
             assert!(tokio::time::timeout(DEADLINE, &mut late).await.is_err(), "still stopped");
             postgres.signal_children("CONT");
             let reading = tokio::time::timeout(DEADLINE, late).await.expect("goes on").expect("an answer");
-            assert!(value(&reading, "sessions_used").is_some());
+            assert!(reading.get("sessions_used").is_some());
         }
         let reading = read(&mut *collector).await;
-        assert_eq!((value(&reading, "sessions_used"), reading.notes), (Some(1.0), vec![]), "no second connection");
+        assert_eq!((reading.get("sessions_used"), reading.notes), (Some(1.0), vec![]), "no second connection");
     }
 }
 
@@ -367,11 +365,11 @@ async fn a_replication_slot_that_nobody_reads_holds_wal_back() {
         let (mut collector, support) = started("postgres", postgres.get("PROBE_URL")).await;
         assert_eq!(class(&support, "slot_retained_bytes"), Class::Level);
         let before = read(&mut *collector).await;
-        assert_eq!(value(&before, "slots_inactive"), Some(1.0));
+        assert_eq!(before.get("slots_inactive"), Some(1.0));
         run(&mut admin, "CREATE TABLE much AS SELECT repeat('x', 500) FROM generate_series(1, 4000)").await;
-        let grown = value(&before, "slot_retained_bytes").expect("a value") + 1e6;
-        let reading = until(&mut *collector, "WAL held back", |reading| value(reading, "slot_retained_bytes") > Some(grown)).await;
-        assert!(value(&reading, "wal_since_checkpoint_bytes") > Some(1e6));
-        assert!(value(&reading, "wal_since_checkpoint_bytes") < value(&reading, "max_wal_size_bytes"));
+        let grown = before.get("slot_retained_bytes").expect("a value") + 1e6;
+        let reading = until(&mut *collector, "WAL held back", |reading| reading.get("slot_retained_bytes") > Some(grown)).await;
+        assert!(reading.get("wal_since_checkpoint_bytes") > Some(1e6));
+        assert!(reading.get("wal_since_checkpoint_bytes") < reading.get("max_wal_size_bytes"));
     }
 }

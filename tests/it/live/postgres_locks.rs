@@ -1,7 +1,7 @@
 //! PostgreSQL's lock waits on real servers, 15 and 18: who waits for what, and behind whom.
 
 use super::postgres::{Postgres, VERSIONS};
-use crate::support::postgres::{answered, class, collector, load, read, run, session, started, texts, until, value};
+use crate::support::postgres::{answered, class, collector, load, read, run, session, started, texts, until};
 use collectors::api::{Class, Reading, Wait};
 use sqlx::postgres::PgConnection;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const HOT: &str = "UPDATE slot SET taken = taken + 1 WHERE id = 17";
 
 fn waiting(reading: &Reading) -> Option<f64> {
-    value(reading, "lock_waiting")
+    reading.get("lock_waiting")
 }
 
 /// A session that has done this inside a transaction and now does nothing.
@@ -72,7 +72,7 @@ async fn one_hot_row_with_1_and_then_40_waiters_names_the_row_and_the_idle_root_
         let (mut collector, support) = started("postgres", postgres.get("PROBE_URL")).await;
         let rest = read(&mut *collector).await;
         assert_eq!(
-            (waiting(&rest), value(&rest, "row_lock_waiting"), value(&rest, "lock_wait_age_seconds")),
+            (waiting(&rest), rest.get("row_lock_waiting"), rest.get("lock_wait_age_seconds")),
             (Some(0.0), Some(0.0), Some(0.0))
         );
         assert_eq!((class(&support, "lock_waiting"), class(&support, "lock_wait_age_seconds")), (Class::Queue, Class::Age));
@@ -85,9 +85,9 @@ async fn one_hot_row_with_1_and_then_40_waiters_names_the_row_and_the_idle_root_
                 waiting(reading) == Some(total as f64) && reading.waits.len() == total
             })
             .await;
-            assert_eq!(value(&reading, "row_lock_waiting"), Some(total as f64));
-            assert_eq!(value(&reading, "sessions_idle_in_transaction"), Some(1.0));
-            assert!(value(&reading, "lock_wait_age_seconds").is_some_and(|age| age > 0.0 && age < 60.0));
+            assert_eq!(reading.get("row_lock_waiting"), Some(total as f64));
+            assert_eq!(reading.get("sessions_idle_in_transaction"), Some(1.0));
+            assert!(reading.get("lock_wait_age_seconds").is_some_and(|age| age > 0.0 && age < 60.0));
             for wait in &reading.waits {
                 assert_eq!((wait.kind, wait.object.as_deref(), &wait.index), ("row", Some("public.slot"), &None), "{wait:?}");
                 assert_eq!(wait.blocker.as_deref(), Some(root.as_str()), "{wait:?}");
@@ -105,7 +105,7 @@ async fn one_hot_row_with_1_and_then_40_waiters_names_the_row_and_the_idle_root_
         run(&mut holder, "COMMIT").await;
         answered(tasks).await;
         let rest = until(&mut *collector, "nobody waiting", |reading| waiting(reading) == Some(0.0)).await;
-        assert_eq!((rest.waits.len(), value(&rest, "lock_wait_age_seconds")), (0, Some(0.0)));
+        assert_eq!((rest.waits.len(), rest.get("lock_wait_age_seconds")), (0, Some(0.0)));
     }
 }
 
@@ -155,16 +155,16 @@ async fn advisory_locks_of_both_forms_are_named_by_their_keys() {
         let Some(postgres) = Postgres::start(version, "") else { return };
         let (mut collector, support) = started("postgres", postgres.get("PROBE_URL")).await;
         assert_eq!(class(&support, "advisory_lock_waiting"), Class::Queue);
-        assert_eq!(value(&read(&mut *collector).await, "advisory_lock_waiting"), Some(0.0));
+        assert_eq!(read(&mut *collector).await.get("advisory_lock_waiting"), Some(0.0));
         let (mut holder, root) =
             idle_after(&postgres, "SELECT pg_advisory_xact_lock(-7000000000), pg_advisory_xact_lock(7, -8)").await;
         let statements = ["SELECT pg_advisory_xact_lock(-7000000000)", "SELECT pg_advisory_xact_lock(7, -8)"];
         let tasks = load(postgres.get("URL"), statements.map(str::to_owned).to_vec()).await;
         let reading = until(&mut *collector, "two that wait", |reading| {
-            value(reading, "advisory_lock_waiting") == Some(2.0) && reading.waits.len() == 2
+            reading.get("advisory_lock_waiting") == Some(2.0) && reading.waits.len() == 2
         })
         .await;
-        assert_eq!((waiting(&reading), value(&reading, "row_lock_waiting")), (Some(2.0), Some(0.0)));
+        assert_eq!((waiting(&reading), reading.get("row_lock_waiting")), (Some(2.0), Some(0.0)));
         let mut rows: Vec<_> = reading.waits.iter().map(|wait| wait.row.clone().expect("a key")).collect();
         rows.sort();
         assert_eq!(rows, ["(7,-8)", "-7000000000"]);
@@ -185,7 +185,7 @@ async fn an_insert_of_a_key_that_is_not_yet_committed_names_its_table_as_likely(
         let Some(postgres) = Postgres::start(version, "") else { return };
         let (mut collector, support) = started("postgres", postgres.get("PROBE_URL")).await;
         assert_eq!(class(&support, "row_lock_waiting"), Class::Queue);
-        assert_eq!(value(&read(&mut *collector).await, "row_lock_waiting"), Some(0.0));
+        assert_eq!(read(&mut *collector).await.get("row_lock_waiting"), Some(0.0));
         let mut holder = session(postgres.get("URL")).await;
         run(&mut holder, "BEGIN").await;
         run(&mut holder, "INSERT INTO slot VALUES (5000, 1, 1)").await;
@@ -193,7 +193,7 @@ async fn an_insert_of_a_key_that_is_not_yet_committed_names_its_table_as_likely(
         let tasks = load(postgres.get("URL"), vec![insert.to_owned(); 3]).await;
         let reading =
             until(&mut *collector, "three that wait", |reading| waiting(reading) == Some(3.0) && reading.waits.len() == 3).await;
-        assert_eq!(value(&reading, "row_lock_waiting"), Some(3.0));
+        assert_eq!(reading.get("row_lock_waiting"), Some(3.0));
         for wait in &reading.waits {
             assert_eq!((wait.kind, wait.object.as_deref()), ("transaction", Some("public.slot (likely: unique key)")), "{wait:?}");
             assert_eq!((&wait.row, wait.blocker_state.as_deref()), (&None, Some("idle in transaction")));
@@ -213,7 +213,7 @@ async fn a_table_locked_in_access_exclusive_mode_is_named_while_the_lock_is_held
         // Started while the lock is held: no name is known yet.
         let (mut collector, _) = started("postgres", postgres.get("PROBE_URL")).await;
         let reading = until(&mut *collector, "two that wait", |reading| {
-            value(reading, "relation_lock_waiting") == Some(2.0) && reading.waits.len() == 2
+            reading.get("relation_lock_waiting") == Some(2.0) && reading.waits.len() == 2
         })
         .await;
         for wait in &reading.waits {
@@ -244,7 +244,7 @@ async fn readers_queued_behind_an_alter_table_have_the_idle_reader_before_it_as_
         tasks.extend(load(postgres.get("URL"), vec!["SELECT count(*) FROM slot".to_owned(); 5]).await);
         let reading =
             until(&mut *collector, "all behind it", |reading| waiting(reading) == Some(6.0) && reading.waits.len() == 6).await;
-        assert_eq!(value(&reading, "relation_lock_waiting"), Some(6.0));
+        assert_eq!(reading.get("relation_lock_waiting"), Some(6.0));
         for wait in &reading.waits {
             assert_eq!((wait.object.as_deref(), wait.blocker.as_deref()), (Some("public.slot"), Some(root.as_str())), "{wait:?}");
         }

@@ -3,7 +3,7 @@
 use super::mysql;
 use crate::support::postgres;
 use crate::support::server::Server;
-use collectors::api::{Collector, FaultKind, Reading, Section};
+use collectors::api::{Collector, FaultKind, Section};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
@@ -22,10 +22,6 @@ fn collector(url: &str, sql: &str) -> Box<dyn Collector> {
     (spec.open)(&section).expect("the settings are right")
 }
 
-fn value(reading: &Reading, wanted: &str) -> Option<f64> {
-    reading.values.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
-}
-
 #[tokio::test]
 async fn numbers_of_every_type_are_read_null_is_missing_and_texts_are_left_out() {
     for (name, prefix) in ALL {
@@ -38,8 +34,8 @@ async fn numbers_of_every_type_are_read_null_is_missing_and_texts_are_left_out()
         assert_eq!(columns, ["depth", "oldest_age_seconds", "gone", "big"], "{name}");
         assert_eq!(support.lacks.len(), 1, "{name}: {:?}", support.lacks);
         let reading = query.read().await.expect("it answers");
-        assert_eq!((value(&reading, "depth"), value(&reading, "oldest_age_seconds")), (Some(7.0), Some(1.5)), "{name}");
-        assert_eq!((value(&reading, "gone"), value(&reading, "big")), (None, Some(2000.0)), "{name}");
+        assert_eq!((reading.get("depth"), reading.get("oldest_age_seconds")), (Some(7.0), Some(1.5)), "{name}");
+        assert_eq!((reading.get("gone"), reading.get("big")), (None, Some(2000.0)), "{name}");
 
         let none = collector(url, "SELECT 1 AS depth FROM (SELECT 1 AS a) t WHERE a = 2").start().await.expect_err("no row");
         assert!(none.message.contains("no row"), "{name}: {none}");
@@ -100,7 +96,7 @@ async fn a_query_queued_behind_an_alter_table_gives_up_and_leaves_one_connection
         assert_eq!(count("wait_event_type = 'Lock'").await, 1, "{name}: the ALTER alone is queued");
         postgres::run(&mut reader, "COMMIT").await;
         postgres::answered(alter).await;
-        assert_eq!(value(&query.read().await.expect("it answers"), "slots"), Some(1000.0), "{name}");
+        assert_eq!(query.read().await.expect("it answers").get("slots"), Some(1000.0), "{name}");
     }
     for (name, prefix) in &ALL[..2] {
         let Some(server) = Server::start(name, &[]) else { continue };
@@ -128,7 +124,7 @@ async fn a_query_queued_behind_an_alter_table_gives_up_and_leaves_one_connection
         assert_eq!(count("STATE LIKE 'Waiting for table metadata%'").await, 1, "{name}: the ALTER alone is queued");
         mysql::run(&mut reader, "COMMIT").await;
         alter.await.expect("it alters");
-        assert_eq!(value(&query.read().await.expect("it answers"), "slots"), Some(1000.0), "{name}");
+        assert_eq!(query.read().await.expect("it answers").get("slots"), Some(1000.0), "{name}");
     }
 }
 
@@ -146,7 +142,7 @@ async fn nothing_can_be_written_whatever_the_account_may_do() {
             let variable = if name == "mariadb" { "tx_read_only" } else { "transaction_read_only" };
             let mut query = collector(url, &format!("SELECT @@session.{variable} AS x"));
             query.start().await.unwrap_or_else(|fault| panic!("{name}: {fault}"));
-            assert_eq!(value(&query.read().await.expect("it answers"), "x"), Some(1.0), "{name}");
+            assert_eq!(query.read().await.expect("it answers").get("x"), Some(1.0), "{name}");
         }
     }
 }
@@ -168,5 +164,5 @@ async fn a_killed_server_costs_its_reads_and_is_found_again() {
     }
     assert!(failed, "it is gone");
     server.start_again();
-    assert_eq!(value(&query.read().await.expect("it answers"), "depth"), Some(3.0));
+    assert_eq!(query.read().await.expect("it answers").get("depth"), Some(3.0));
 }

@@ -29,11 +29,6 @@ pub async fn started(name: &str, endpoint: &str) -> (Box<dyn Collector>, Support
     (collector, support)
 }
 
-/// A value of a reading.
-pub fn value(reading: &Reading, name: &str) -> Option<f64> {
-    reading.values.iter().find(|(gauge, _)| *gauge == name).map(|(_, value)| *value)
-}
-
 /// The class that the run declares for a gauge.
 pub fn class(support: &Support, name: &str) -> Class {
     support.columns.iter().find(|gauge| gauge.name == name).unwrap_or_else(|| panic!("no column {name}")).class

@@ -1,6 +1,6 @@
 //! A server that is full, stopped, killed, restarted or reset costs its own cells, with a reason, and the reads go on.
 
-use super::{PRODUCTS, Target, collector_with, number, refused, run, started, until, value};
+use super::{PRODUCTS, Target, collector_with, number, refused, run, started, until};
 use collectors::api::FaultKind;
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ async fn with_every_connection_taken_the_kept_one_goes_on_and_a_new_one_is_refus
         let (mut collector, _) = started(target.url("PROBE_")).await;
         let gauge = if target.is_mysql() { "connections_refused_total" } else { "aborted_connects_total" };
         let rest = collector.read().await.expect("the server answers");
-        assert_eq!((value(&rest, "threads_connected"), value(&rest, "max_connections")), (Some(1.0), Some(20.0)), "{name}");
-        let before = value(&rest, gauge).expect("a value");
+        assert_eq!((rest.get("threads_connected"), rest.get("max_connections")), (Some(1.0), Some(20.0)), "{name}");
+        let before = rest.get(gauge).expect("a value");
         let mut sessions = Vec::new();
         for _ in 0..19 {
             sessions.push(target.session().await);
@@ -22,9 +22,9 @@ async fn with_every_connection_taken_the_kept_one_goes_on_and_a_new_one_is_refus
         assert!(fault.message.contains("Too many connections"), "{name}: {fault:?}");
         assert!(fault.hint.as_deref().is_some_and(|hint| hint.contains("before the load")), "{name}: {fault:?}");
         let reading = collector.read().await.expect("the kept connection goes on");
-        assert_eq!((value(&reading, "threads_connected"), value(&reading, "max_connections")), (Some(20.0), Some(20.0)), "{name}");
-        assert_eq!(value(&reading, gauge), Some(before + 1.0), "{name}: {reading:?}");
-        assert_eq!(value(&reading, "connections_refused_total").is_some(), target.is_mysql(), "{name}");
+        assert_eq!((reading.get("threads_connected"), reading.get("max_connections")), (Some(20.0), Some(20.0)), "{name}");
+        assert_eq!(reading.get(gauge), Some(before + 1.0), "{name}: {reading:?}");
+        assert_eq!(reading.get("connections_refused_total").is_some(), target.is_mysql(), "{name}");
     }
 }
 
@@ -46,7 +46,7 @@ async fn a_stopped_server_answers_late_and_a_read_given_up_is_followed_by_a_new_
             tokio::join!(collector.read(), goes_on).0
         });
         let reading = late.await.expect("it ends").expect("the late answer is whole");
-        assert!(value(&reading, "threads_connected") == Some(1.0) && reading.notes.is_empty(), "{name}: {reading:?}");
+        assert!(reading.get("threads_connected") == Some(1.0) && reading.notes.is_empty(), "{name}: {reading:?}");
         // And given up in the middle.
         target.server.signal("STOP");
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -54,7 +54,7 @@ async fn a_stopped_server_answers_late_and_a_read_given_up_is_followed_by_a_new_
         target.server.signal("CONT");
         let reading = collector.read().await.expect("a new connection is made");
         assert_eq!(reading.notes, ["connected again"], "{name}");
-        assert!(value(&reading, "threads_running").is_some(), "{name}");
+        assert!(reading.get("threads_running").is_some(), "{name}");
     }
 }
 
@@ -74,7 +74,11 @@ async fn a_killed_server_is_a_fault_until_it_is_back_and_its_restart_is_noted_on
         }
         target.server.start_again();
         let reading = collector.read().await.expect("the server is back");
-        assert_eq!(reading.notes, ["connected again", "server restarted"], "{name}");
+        assert_eq!(
+            (&reading.notes[..], reading.restarted.as_deref()),
+            (&["connected again".to_owned()][..], Some("server restarted")),
+            "{name}"
+        );
         assert!(reading.values.iter().all(|(_, value)| *value >= 0.0), "{name}: {reading:?}");
         let reading = collector.read().await.expect("the server answers");
         assert!(reading.notes.is_empty(), "{name}: {reading:?}");
@@ -95,7 +99,7 @@ async fn a_killed_session_comes_back_and_reads_the_capacities_anew() {
         assert_eq!(fault.kind, FaultKind::Unreachable, "{name}: {fault:?}");
         let reading = collector.read().await.expect("a new connection is made");
         assert_eq!(
-            (value(&reading, "max_connections"), reading.notes.as_slice()),
+            (reading.get("max_connections"), reading.notes.as_slice()),
             (Some(123.0), &["connected again".to_owned()][..]),
             "{name}"
         );
@@ -115,7 +119,7 @@ async fn flush_status_gives_lower_counters_and_never_a_wrong_one() {
         run(&mut root, "FLUSH STATUS").await;
         let reading = collector.read().await.expect("the server answers");
         assert!(reading.notes.is_empty(), "{name}: no restart: {reading:?}");
-        assert!(value(&reading, "questions_total").is_some_and(|questions| (0.0..1e6).contains(&questions)), "{name}: {reading:?}");
+        assert!(reading.get("questions_total").is_some_and(|questions| (0.0..1e6).contains(&questions)), "{name}: {reading:?}");
     }
 }
 
@@ -130,7 +134,7 @@ async fn waits_that_are_switched_off_are_not_read_and_the_gauges_are() {
         run(&mut holder, "BEGIN").await;
         run(&mut holder, "SELECT * FROM shop.slot WHERE id = 17 FOR UPDATE").await;
         let waiting = target.waiting("UPDATE shop.slot SET taken = 1 WHERE id = 17").await;
-        let reading = until(collector.as_mut(), "the waiter", |reading| value(reading, "row_lock_waiting") == Some(1.0)).await;
+        let reading = until(collector.as_mut(), "the waiter", |reading| reading.get("row_lock_waiting") == Some(1.0)).await;
         assert!(reading.waits.is_empty(), "{name}: {reading:?}");
         run(&mut holder, "ROLLBACK").await;
         waiting.await.expect("the waiter ends").expect("and updates");
@@ -152,7 +156,7 @@ async fn an_account_that_may_have_one_connection_is_enough_and_the_server_counts
         let before = number(&mut root, &made).await;
         for _ in 0..20 {
             let reading = collector.read().await.expect("the one connection goes on");
-            assert_eq!(value(&reading, "threads_connected"), Some(2.0), "{name}: root's and ours");
+            assert_eq!(reading.get("threads_connected"), Some(2.0), "{name}: root's and ours");
         }
         assert_eq!(number(&mut root, &made).await, before, "{name}: a read opens no connection");
         let fault = refused(&url).await;
@@ -172,17 +176,17 @@ async fn metadata_locks_on_every_table_of_the_users_hold_up_no_read_of_ours() {
         let mut flusher = target.session().await;
         let alter = target.waiting("ALTER TABLE shop.slot ADD COLUMN more INT").await;
         let reading = until(collector.as_mut(), "the waiting ALTER", |reading| {
-            value(reading, "metadata_lock_waiting").is_some_and(|waiting| waiting >= 1.0)
+            reading.get("metadata_lock_waiting").is_some_and(|waiting| waiting >= 1.0)
         })
         .await;
-        assert!(value(&reading, "threads_running").is_some(), "{name}: {reading:?}");
+        assert!(reading.get("threads_running").is_some(), "{name}: {reading:?}");
         run(&mut holder, "UNLOCK TABLES").await;
         alter.await.expect("it ends").expect("it alters");
         run(&mut flusher, "FLUSH TABLES WITH READ LOCK").await;
         for _ in 0..5 {
             let reading = tokio::time::timeout(Duration::from_millis(800), collector.read()).await;
             let reading = reading.unwrap_or_else(|_| panic!("{name}: a read is held up")).expect("the server answers");
-            assert!(value(&reading, "threads_connected").is_some(), "{name}: {reading:?}");
+            assert!(reading.get("threads_connected").is_some(), "{name}: {reading:?}");
         }
         run(&mut flusher, "UNLOCK TABLES").await;
     }

@@ -1,6 +1,6 @@
 //! What an account that may not see everything sees, and what it is told.
 
-use super::{PRODUCTS, Target, column, number, refused, run, started, until, value};
+use super::{PRODUCTS, Target, column, number, refused, run, started, until};
 use collectors::api::{FaultKind, Support};
 
 fn mends(support: &Support) -> String {
@@ -25,9 +25,9 @@ async fn without_any_privilege_the_counters_are_right_and_the_rest_is_left_out_w
         run(&mut holder, "BEGIN").await;
         run(&mut holder, "SELECT * FROM shop.slot WHERE id = 17 FOR UPDATE").await;
         let waiting = target.waiting("UPDATE shop.slot SET taken = 1 WHERE id = 17").await;
-        let reading = until(collector.as_mut(), "the waiter", |reading| value(reading, "row_lock_waiting") == Some(1.0)).await;
+        let reading = until(collector.as_mut(), "the waiter", |reading| reading.get("row_lock_waiting") == Some(1.0)).await;
         assert!(reading.waits.is_empty() && reading.notes.is_empty(), "{name}: {reading:?}");
-        assert_eq!(value(&reading, "metadata_lock_waiting"), None, "{name}");
+        assert_eq!(reading.get("metadata_lock_waiting"), None, "{name}");
         run(&mut holder, "ROLLBACK").await;
         waiting.await.expect("the waiter ends").expect("and updates");
     }
@@ -62,7 +62,7 @@ async fn a_performance_schema_that_is_off_is_said_and_costs_only_its_own() {
     let told = mends(&support);
     assert!(told.contains("performance_schema is OFF") && told.contains("performance_schema = ON"), "{told}");
     let reading = collector.read().await.expect("the server answers");
-    assert_eq!((value(&reading, "row_lock_waiting"), value(&reading, "metadata_lock_waiting")), (Some(0.0), None));
+    assert_eq!((reading.get("row_lock_waiting"), reading.get("metadata_lock_waiting")), (Some(0.0), None));
     assert!(reading.notes.is_empty(), "{reading:?}");
 }
 
@@ -114,7 +114,7 @@ async fn a_socket_leads_to_the_same_server_and_our_session_only_reads() {
         let (mut collector, support) = started(&format!("mysql://probe:probe@localhost?socket={socket}")).await;
         assert_eq!(support.endpoint, socket, "{name}");
         let reading = collector.read().await.expect("the server answers");
-        assert_eq!(value(&reading, "threads_connected"), Some(1.0), "{name}");
+        assert_eq!(reading.get("threads_connected"), Some(1.0), "{name}");
         let mut root = target.session().await;
         let variable = if target.is_mysql() {
             "SELECT VARIABLE_VALUE = 'ON' FROM performance_schema.variables_by_thread v JOIN performance_schema.threads t USING (THREAD_ID) \

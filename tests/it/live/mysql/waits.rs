@@ -1,6 +1,6 @@
 //! Who waits for whom, on real servers.
 
-use super::{PRODUCTS, Target, number, quiet_median_read_ms, run, started, until, value};
+use super::{PRODUCTS, Target, number, quiet_median_read_ms, run, started, until};
 use collectors::api::Wait;
 use sqlx::Executor;
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ async fn two_hundred_sessions_waiting_for_one_row_are_two_hundred_rows_behind_on
         for _ in 0..200 {
             tasks.push(target.waiting(UPDATE_17).await);
         }
-        until(collector.as_mut(), "200 waiters", |reading| value(reading, "row_lock_waiting") == Some(200.0)).await;
+        until(collector.as_mut(), "200 waiters", |reading| reading.get("row_lock_waiting") == Some(200.0)).await;
         // MariaDB itself walks all pairs of the queue whenever it renews its list of transactions.
         let limit = if target.is_mysql() { 20.0 } else { 40.0 };
         let (median, reading) = quiet_median_read_ms(collector.as_mut(), true, limit).await;
@@ -53,9 +53,9 @@ async fn two_hundred_sessions_waiting_for_one_row_are_two_hundred_rows_behind_on
         for task in tasks {
             task.await.expect("the waiter ends").expect("and updates");
         }
-        let reading = until(collector.as_mut(), "no waiters", |reading| value(reading, "row_lock_waiting") == Some(0.0)).await;
-        assert!(value(&reading, "row_lock_time_ms_total").is_some_and(|ms| ms > 200.0 * 2_400.0), "{name}: {reading:?}");
-        assert!(value(&reading, "row_lock_waits_total").is_some_and(|waits| waits >= 200.0), "{name}: {reading:?}");
+        let reading = until(collector.as_mut(), "no waiters", |reading| reading.get("row_lock_waiting") == Some(0.0)).await;
+        assert!(reading.get("row_lock_time_ms_total").is_some_and(|ms| ms > 200.0 * 2_400.0), "{name}: {reading:?}");
+        assert!(reading.get("row_lock_waits_total").is_some_and(|waits| waits >= 200.0), "{name}: {reading:?}");
     }
 }
 
@@ -134,14 +134,14 @@ async fn what_waits_behind_an_alter_waits_for_the_reader_before_it() {
         run(&mut reader, "BEGIN").await;
         run(&mut reader, "SELECT COUNT(*) FROM shop.slot").await;
         let alter = target.waiting("ALTER TABLE shop.slot ADD COLUMN note INT").await;
-        until(collector.as_mut(), "the ALTER", |reading| value(reading, "metadata_lock_waiting") == Some(1.0)).await;
+        until(collector.as_mut(), "the ALTER", |reading| reading.get("metadata_lock_waiting") == Some(1.0)).await;
         let mut selects = Vec::new();
         for _ in 0..5 {
             selects.push(target.waiting("SELECT * FROM shop.slot WHERE id = 4711").await);
         }
         let reading = until(collector.as_mut(), "six waiters", |reading| reading.waits.len() == 6).await;
-        assert_eq!(value(&reading, "metadata_lock_waiting"), Some(6.0), "{name}");
-        assert_eq!(value(&reading, "row_lock_waiting"), Some(0.0), "{name}");
+        assert_eq!(reading.get("metadata_lock_waiting"), Some(6.0), "{name}");
+        assert_eq!(reading.get("row_lock_waiting"), Some(0.0), "{name}");
         for wait in &reading.waits {
             assert_eq!(wait.kind, "metadata", "{name}: {wait:?}");
             assert!(wait.statement.as_deref().is_some_and(|text| !text.contains("4711")), "{name}: {wait:?}");
@@ -168,7 +168,7 @@ async fn table_locks_and_get_lock_are_counted_apart() {
         let (mut collector, _) = started(target.url("PROBE_")).await;
         let rest = collector.read().await.expect("the server answers");
         for gauge in ["table_lock_waiting", "user_lock_waiting", "row_lock_waiting"] {
-            assert_eq!(value(&rest, gauge), Some(0.0), "{name} {gauge}");
+            assert_eq!(rest.get(gauge), Some(0.0), "{name} {gauge}");
         }
         let mut holder = target.session().await;
         run(&mut holder, "CREATE TABLE shop.old (id INT) ENGINE = MyISAM").await;
@@ -181,12 +181,12 @@ async fn table_locks_and_get_lock_are_counted_apart() {
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
         let table = target.waiting("UPDATE shop.old SET id = 2").await;
         let both = until(collector.as_mut(), "both", |reading| {
-            value(reading, "table_lock_waiting") == Some(1.0)
-                && value(reading, "user_lock_waiting") == Some(1.0)
+            reading.get("table_lock_waiting") == Some(1.0)
+                && reading.get("user_lock_waiting") == Some(1.0)
                 && reading.waits.len() == 2
         })
         .await;
-        assert_eq!(value(&both, "metadata_lock_waiting"), Some(0.0), "{name}");
+        assert_eq!(both.get("metadata_lock_waiting"), Some(0.0), "{name}");
         let of = |kind: &str| -> &Wait { both.waits.iter().find(|wait| wait.kind == kind).expect("a wait of this kind") };
         assert!(of("table").statement.as_deref().is_some_and(|text| text.contains("old")), "{name}");
         if target.is_mysql() {
@@ -281,7 +281,7 @@ async fn a_list_of_transactions_kept_old_by_another_reader_is_noted() {
         let noted =
             until(collector.as_mut(), "the note", |reading| reading.notes.iter().any(|note| note.contains("does not change")))
                 .await;
-        assert_eq!(value(&noted, "row_lock_waiting"), Some(12.0), "{name}: {noted:?}");
+        assert_eq!(noted.get("row_lock_waiting"), Some(12.0), "{name}: {noted:?}");
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         reader.join().expect("the other reader ends");
         until(collector.as_mut(), "the waiters", |reading| reading.waits.len() == 12).await;
