@@ -2,7 +2,7 @@
 //! interval has.
 
 use super::super::align::Basis;
-use super::super::verdict::{Answer, Between, Clock, Mover, Onset, Symptom, Verdict, WaitShare};
+use super::super::verdict::{Answer, Between, Caveat, Clock, Mover, Onset, Symptom, Verdict, WaitShare};
 use std::collections::BTreeSet;
 
 /// The report, with an empty line before and after it.
@@ -35,9 +35,14 @@ pub fn render(verdict: &Verdict) -> String {
         }
     }
     for caveat in verdict.caveats.iter().filter(|caveat| caveat.code != "not_told") {
-        page.line("Caveat", format!("{} ({}): {}", caveat.text, caveat.code, caveat.todo), None);
+        page.line("Caveat", warning(caveat), None);
     }
     page.print()
+}
+
+/// A caveat in one line.
+pub fn warning(caveat: &Caveat) -> String {
+    format!("{} ({}): {}", caveat.text.trim_end_matches('.'), caveat.code, caveat.todo)
 }
 
 fn moved(page: &mut Page, verdict: &Verdict, first: &Mover, rate_basis: Basis) {
@@ -249,11 +254,8 @@ impl Page {
     /// Adds a line.
     pub fn line(&mut self, label: &str, text: String, basis: Option<Basis>) {
         // A label of several lines stands only on the first.
-        let label = if self.lines.last().is_some_and(|last| last.0 == label || (last.0.is_empty() && label == "Felt at")) {
-            String::new()
-        } else {
-            label.to_owned()
-        };
+        let same = self.lines.iter().rev().find(|line| !line.0.is_empty()).is_some_and(|line| line.0 == label);
+        let label = if same { String::new() } else { label.to_owned() };
         self.lines.push((label, text, basis));
     }
 
