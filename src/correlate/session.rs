@@ -100,7 +100,9 @@ impl Session {
         let first = order.movers.first();
         let felt = timeline.map(|timeline| symptoms::felt(frame, phases, timeline, first, options.threshold));
         caveats.extend(caveats::of_load(frame, load, phases, timeline, first));
-        caveats.extend(caveats::of_answer(frame, phases, first, felt.as_deref().unwrap_or_default()));
+        caveats.extend(caveats::of_answer(frame, load, phases, floors, first, felt.as_deref().unwrap_or_default()));
+
+        caveats.extend(caveats::waits_untold(frame, first, shares.as_deref()));
 
         let (movers, shares) = tell::movers(frame, phases, order, shares);
         let verdict = match (movers.is_empty(), caveats.iter().any(|caveat| caveat.can_change_name)) {

@@ -60,5 +60,6 @@ mod live {
 mod open_loop;
 
 mod readme;
+mod real_drivers;
 mod story_mysql;
 mod story_on_sale;
