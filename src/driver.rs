@@ -12,8 +12,9 @@
 //!
 //! `more` of the `#driver` line holds, where there is something to say: `rows` read; `bad_row_count` and the first
 //! `bad_rows` (file, line, why); `cut` (where a gzip broke off); `mix` of the steps and `mix_planned`; `reached_of_plan`;
-//! `workers_exhausted` (since when); `checks` passed and failed; `requests_per_iteration`, by which sessions were made
-//! into requests; `aborted`, `transaction_rows`, `synthetic_rows`, `negative_durations`, `earlier_runs_left_out`.
+//! `workers_exhausted` (since when); `checks` passed and failed; `waited_ms` (by step, what requests waited in the
+//! driver before they were sent); `requests_per_iteration`, by which sessions were made into requests; `aborted`,
+//! `transaction_rows`, `synthetic_rows`, `negative_durations`, `earlier_runs_left_out`.
 //!
 //! What a log lacks is said in `caveats`, as the codes of [`caveat::CAVEATS`]; [`caveat_text`] has the texts.
 

@@ -2,7 +2,7 @@
 
 use super::gather::{Frame, Gauge};
 use crate::judge::robust::{mean, quantile, smooth};
-use crate::timeline::{ALL, Interval, Offered, Timeline};
+use crate::timeline::{Interval, Offered, Timeline};
 use collectors::api::{Class, Kind, Layer};
 
 /// Where a number comes from.
@@ -150,10 +150,7 @@ fn cover(axis: Axis, from_ms: f64, dur_ms: f64) -> impl Iterator<Item = (usize, 
 
 /// Requests that ended in an interval, whatever the outcome.
 pub fn ended(interval: &Interval) -> Option<f64> {
-    match (interval.ok, interval.failed, interval.refused) {
-        (None, None, None) => interval.started,
-        (ok, failed, refused) => Some(ok.unwrap_or(0.0) + failed.unwrap_or(0.0) + refused.unwrap_or(0.0)),
-    }
+    interval.ended()
 }
 
 /// The throughput gauge of the outermost target.
@@ -275,18 +272,13 @@ fn fitness(frame: &Frame, gauge: &Gauge) -> Option<(usize, usize, usize)> {
 
 /// The steps of a driver's log, in order of appearance, without the one for all together.
 pub fn steps(timeline: &Timeline) -> Vec<String> {
-    let mut steps: Vec<String> = Vec::new();
-    for interval in &timeline.intervals {
-        if interval.step != ALL && !steps.contains(&interval.step) {
-            steps.push(interval.step.clone());
-        }
-    }
-    steps
+    timeline.steps()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::timeline::ALL;
 
     fn pieces(list: &[(f64, f64, f64)]) -> Vec<Piece> {
         list.iter().map(|(from_ms, dur_ms, amount)| Piece { from_ms: *from_ms, dur_ms: *dur_ms, amount: *amount }).collect()

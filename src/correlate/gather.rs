@@ -6,7 +6,7 @@ use crate::judge::robust::quantile;
 use crate::judge::series::{Follower, Value};
 use crate::text::InputError;
 use crate::ticks::{Capacity, Child, Meaning, Reader, Row, Run, Target};
-use collectors::api::{Class, Kind, Unit};
+use collectors::api::{Class, Unit};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -149,8 +149,11 @@ pub fn gather(path: &Path) -> Result<Frame, InputError> {
     let mut reader = Reader::open(path)?;
     let header = reader.header().clone();
     let declared: HashMap<&str, &Meaning> = header.gauges.iter().map(|(name, meaning)| (name.as_str(), meaning)).collect();
-    let meanings: Vec<Meaning> =
-        header.columns.iter().map(|name| declared.get(name.as_str()).map_or_else(|| undeclared(name), |m| (*m).clone())).collect();
+    let meanings: Vec<Meaning> = header
+        .columns
+        .iter()
+        .map(|name| declared.get(name.as_str()).map_or_else(|| Meaning::undeclared(name), |m| (*m).clone()))
+        .collect();
     let mut followers: Vec<Follower> = meanings.iter().map(|meaning| Follower::new(meaning.kind, meaning.own)).collect();
 
     let (mut row, mut health, mut late) = (Row::default(), Health::default(), Vec::new());
@@ -251,16 +254,6 @@ impl Frame {
         };
         self.put(Gauge { name: name.to_owned(), target, meaning, class, guessed, values });
     }
-}
-
-/// A column without a `#gauge` line.
-fn undeclared(name: &str) -> Meaning {
-    let kind = if name.ends_with("_total") { Kind::Counter } else { Kind::Gauge };
-    let unit = [("_ms", "ms"), ("_us", "us"), ("_seconds", "s"), ("_bytes", "bytes"), ("_ratio", "ratio"), ("_pct", "percent")]
-        .into_iter()
-        .find(|(end, _)| name.strip_suffix("_total").unwrap_or(name).ends_with(end))
-        .map_or("count", |(_, unit)| unit);
-    Meaning { kind, unit: unit.to_owned(), ..Meaning::default() }
 }
 
 /// The sum of several columns per bin; missing where any of them is.

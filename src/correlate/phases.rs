@@ -6,6 +6,12 @@
 //! ceiling in seconds, so that a run of forty seconds is judged like one of four hours. **How it fails.** A run that begins
 //! at its full load has no low-load part: then the stretch before the load is the only rest.
 
+mod given;
+mod parts;
+
+pub use given::Given;
+pub use parts::Part;
+
 use super::align::{Basis, Load};
 use super::gather::Frame;
 use crate::judge::robust::{median, quantile, smooth};
@@ -16,15 +22,6 @@ const CLIMBED: f64 = 3.0;
 /// A closed loop's start takes so many seconds or so large a share of the loaded time.
 const START_S: f64 = 2.0;
 const START_SHARE: f64 = 0.05;
-
-/// A part of the run, for the report.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Part {
-    /// rest, warm-up, low load, climb, plateau, spike, cool-down.
-    pub name: &'static str,
-    /// The first bin, and the one behind the last.
-    pub bins: (usize, usize),
-}
 
 /// The parts of a run.
 #[derive(Clone, Debug)]
@@ -80,7 +77,8 @@ impl Phases {
         let before = (0..n).map(|bin| (skip..first).contains(&bin)).collect();
 
         let told = told(frame, load, &axis, (first, last));
-        let parts = parts(&axis, top, &[0, first, first + warm, low_end, end, last, n], frame);
+        let edges = parts::Edges { first, warm: first + warm, low_end, end, last, bins: n };
+        let parts = parts::parts(&held(load, &axis), load.basis == Basis::Measured, edges, frame.step_s);
         Some(Self { loaded, before, low, range: (first + warm, end), axis, told, top, bottom, parts })
     }
 
@@ -98,6 +96,11 @@ impl Phases {
         chosen.into_iter()
     }
 
+    /// Whether a bin lies in a part of this name.
+    pub fn parts_named(&self, name: &str, bin: usize) -> bool {
+        self.parts.iter().any(|part| part.name == name && (part.bins.0..part.bins.1).contains(&bin))
+    }
+
     /// Whether there was a climb from a low load at all.
     pub fn climbs(&self) -> bool {
         self.low.iter().any(|low| *low)
@@ -110,6 +113,16 @@ fn constant(axis: &[f64], load: &Load, (bottom, steady): (f64, f64), frame: &Fra
     let soon = frame.bins_of((START_SHARE * axis.len() as f64 * frame.step_s).max(START_S), 1);
     let at_once = || axis.len() > 2 * soon && axis[soon..].iter().all(|rate| *rate > 0.7 * steady);
     load.basis == Basis::Measured && load.kind == Offered::Achieved && (CLIMBED * bottom > steady || at_once())
+}
+
+/// What the parts are told by: the offered rate as it was written down, before any smoothing. What a target completed falls
+/// and jumps by itself once it is saturated; there the axis must do.
+fn held(load: &Load, axis: &[f64]) -> Vec<f64> {
+    match load.kind {
+        _ if load.basis == Basis::Inferred => axis.to_vec(),
+        Offered::Achieved | Offered::Unknown => load.started.clone(),
+        _ => load.offered.clone(),
+    }
 }
 
 /// The axis without the chance of arrivals. A plan has none: neighbours differ by far less than counting would make them.
@@ -164,36 +177,6 @@ fn axis(smoothed: &[f64], load: &Load, top: f64) -> Vec<f64> {
 fn steady_top(axis: &[f64], first: usize, end: usize, top: f64) -> f64 {
     let high = quantile(axis[first..end].iter().copied(), 0.9);
     if high.is_finite() { high.min(top) } else { top }
-}
-
-fn parts(axis: &[f64], top: f64, edges: &[usize; 7], frame: &Frame) -> Vec<Part> {
-    let [start, first, warm, low_end, end, last, n] = *edges;
-    let high: Vec<usize> = (low_end..end).filter(|bin| axis[*bin] >= 0.87 * top).collect();
-    let spike_from = high.first().copied().unwrap_or(end);
-    let lead = frame.bins_of(3.0, 2);
-    let jumped = spike_from >= low_end + lead && axis[spike_from - lead] < 0.85 * axis[(spike_from + lead).min(end - 1)];
-    let short = high.len() * 100 < (last - first) * 15;
-    let spike = jumped && short && high.last().is_some_and(|bin| bin - spike_from + 1 == high.len());
-    let body = if spike { spike_from } else { end };
-    let body_top = axis[low_end..body.saturating_sub(if spike { lead } else { 0 }).max(low_end)]
-        .iter()
-        .copied()
-        .filter(|x| x.is_finite())
-        .fold(0.0, f64::max);
-    let plateau = (low_end..body).find(|bin| axis[*bin] >= 0.98 * body_top).unwrap_or(body);
-    [
-        ("rest", start, first),
-        ("warm-up", first, warm),
-        ("low load", warm, low_end),
-        ("climb", low_end, plateau),
-        ("plateau", plateau, body),
-        ("spike", body, end),
-        ("cool-down", end, n),
-    ]
-    .into_iter()
-    .filter(|(_, from, to)| to > from)
-    .map(|(name, from, to)| Part { name, bins: (from, to) })
-    .collect()
 }
 
 #[cfg(test)]

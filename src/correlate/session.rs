@@ -8,19 +8,26 @@ use super::cli::Options;
 use super::clocks;
 use super::explain;
 use super::floors::Floors;
+use super::gates;
 use super::gather::Frame;
+use super::growth::{self, Runs};
+use super::history;
 use super::input::{self, Files};
 use super::join::{self, Joined};
 use super::knee;
 use super::movers::{self, Evidence, Outcome};
 use super::phases::Phases;
+use super::plot::{self, Plot};
+use super::recovery;
+use super::steps;
 use super::symptoms;
 use super::tell;
 use super::verdict::{Answer, Aside, Caveat, Clock, FilePart, Run, Verdict};
+use crate::judge::gate::GateError;
 use crate::text::InputError;
 use crate::timeline::Timeline;
 use crate::waits::Waits;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Everything that was read of one run.
 pub struct Session {
@@ -49,20 +56,44 @@ impl Session {
         let measured = timeline.as_ref().and_then(|timeline| Load::from_driver(&frame, timeline));
         let load = measured.or_else(|| Load::inferred(&frame));
         let phases = load.as_ref().and_then(|load| Phases::of(&frame, load));
+        let phases = phases.map(|phases| phases.with(&frame, &options.phase));
         Ok(Self { files, parts, frame, waits, timeline, clock, load, phases, caveats })
     }
 
-    /// What gave way first.
-    pub fn verdict(mut self, options: &Options) -> Verdict {
+    /// What gave way first, and which of the gates held.
+    pub fn verdict(&self, options: &Options, listed: &[gates::Listed]) -> Result<Verdict, GateError> {
+        let mut verdict = self.answer(options);
+        let run = gates::Run {
+            files: self
+                .files
+                .iter()
+                .enumerate()
+                .map(|(n, files)| (&*files.ticks, self.parts.get(n).map(|part| &*part.host)))
+                .collect(),
+            frame: &self.frame,
+            phases: self.phases.as_ref(),
+            timeline: self.timeline.as_ref(),
+        };
+        gates::judge(listed, &run, &mut verdict)?;
+        Ok(verdict)
+    }
+
+    /// Compares the run with the earlier ones of this file and appends it.
+    pub fn record(&self, path: &Path, verdict: &mut Verdict) -> Result<(), InputError> {
+        history::record(path, &self.frame, verdict)
+    }
+
+    fn answer(&self, options: &Options) -> Verdict {
         let mut run = Run {
             ticks: listed(self.files.iter().map(|files| &files.ticks)).unwrap_or_default(),
             waits: listed(self.files.iter().filter_map(|files| files.waits.as_ref())),
-            files: std::mem::take(&mut self.parts),
+            files: self.parts.clone(),
             driver: self.timeline.as_ref().map(|timeline| timeline.driver.driver.clone()),
-            clock: self.clock.take(),
+            clock: self.clock.clone(),
             ..tell::run(&self.frame)
         };
-        let mut caveats = std::mem::take(&mut self.caveats);
+        run.labels.extend(options.label.iter().cloned());
+        let mut caveats = self.caveats.clone();
         let (Some(load), Some(phases)) = (&self.load, &self.phases) else {
             caveats.push(caveats::no_load());
             return empty(run, caveats);
@@ -71,8 +102,9 @@ impl Session {
         let floors = Floors::of(frame, load, phases, options.floor);
         tell::measure(&mut run, frame, load, phases, floors);
 
+        let bench = Bench::new(frame, load, phases, floors);
         let mut moved = Vec::new();
-        for (gauge, outcome) in frame.gauges.iter().zip(movers::judge(&Bench::new(frame, load, phases, floors))) {
+        for (gauge, outcome) in frame.gauges.iter().zip(movers::judge(&bench)) {
             run.judged += usize::from(!matches!(outcome, Outcome::Evidence | Outcome::NotJudged(_)));
             match outcome {
                 Outcome::Moved(found) => moved.push(*found),
@@ -100,9 +132,23 @@ impl Session {
         let first = order.movers.first();
         let felt = timeline.map(|timeline| symptoms::felt(frame, phases, timeline, first, options.threshold));
         caveats.extend(caveats::of_load(frame, load, phases, timeline, first));
+        caveats.extend(timeline.is_none().then(caveats::steps_not_told));
         caveats.extend(caveats::of_answer(frame, load, phases, floors, first, felt.as_deref().unwrap_or_default()));
-
         caveats.extend(caveats::waits_untold(frame, first, shares.as_deref()));
+
+        let held = Runs {
+            frame,
+            load,
+            phases,
+            timeline,
+            moved: &order.movers.iter().map(|found| found.gauge).collect::<Vec<usize>>(),
+            first: first.map(|first| first.onset.at),
+        };
+        let growth = growth::find(held).map_err(|why| caveats.push(growth_caveat(options, frame, phases, &why))).ok();
+        let recovery = Some(recovery::find(&bench, timeline, options.threshold)).filter(|found| !found.is_empty());
+        if recovery.is_none() {
+            caveats.push(caveats::recovery_not_told(phases.parts.iter().any(|part| part.name == "spike")));
+        }
 
         let (movers, shares) = tell::movers(frame, phases, order, shares);
         let verdict = match (movers.is_empty(), caveats.iter().any(|caveat| caveat.can_change_name)) {
@@ -118,8 +164,18 @@ impl Session {
             waits: shares,
             phases: Some(tell::phases(frame, phases)),
             knee: knee::find(frame, load, phases),
+            growth,
+            recovery,
+            steps: timeline.map(steps::table),
             ..empty(run, caveats)
         }
+    }
+
+    /// What a page draws of it.
+    pub fn plot(&self, options: &Options, verdict: &Verdict) -> Plot {
+        let (Some(load), Some(phases)) = (&self.load, &self.phases) else { return Plot::default() };
+        let floors = Floors::of(&self.frame, load, phases, options.floor);
+        plot::plot(&Bench::new(&self.frame, load, phases, floors), self.timeline.as_ref(), self.waits.as_ref(), verdict)
     }
 
     /// Why one gauge was or was not a mover.
@@ -148,9 +204,13 @@ fn same_clock(frame: &Frame, timeline: Timeline, clock: &mut Option<Clock>, cave
     Some(timeline)
 }
 
+fn growth_caveat(options: &Options, frame: &Frame, phases: &Phases, why: &growth::Why) -> Caveat {
+    let judged_s = (phases.range.1 - phases.range.0) as f64 * frame.step_s;
+    caveats::growth_not_told(why, judged_s, !options.phase.is_empty())
+}
+
 /// A verdict that names nothing.
-fn empty(run: Run, mut caveats: Vec<Caveat>) -> Verdict {
-    caveats.push(caveats::not_told());
+fn empty(run: Run, caveats: Vec<Caveat>) -> Verdict {
     Verdict {
         whatgives: env!("CARGO_PKG_VERSION"),
         run,
@@ -164,7 +224,8 @@ fn empty(run: Run, mut caveats: Vec<Caveat>) -> Verdict {
         growth: None,
         recovery: None,
         steps: None,
-        gates: Some(serde_json::Value::Array(Vec::new())),
+        gates: Vec::new(),
         caveats,
+        history: None,
     }
 }

@@ -6,12 +6,24 @@ use super::floors::Floors;
 use super::gather::{Frame, Gauge};
 use super::movers::{Evidence, Move};
 use super::phases::Phases;
-use super::verdict::{Between, Mover, Onset, Phase, Run, Used, WaitShare};
+use super::verdict::{Answer, Between, Mover, Onset, Phase, Run, Used, WaitShare};
 use crate::judge::robust::median;
 use collectors::api::{Class, Layer};
 
 /// The share of the waiters on one object that makes it the resource.
 const MOST_WAITERS: f64 = 0.5;
+
+/// The verdict's word, as in the JSON.
+pub fn answer_name(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Moved => "moved",
+        Answer::Rested => "rested",
+        Answer::Inconclusive => "inconclusive",
+        Answer::Violated => "violated",
+        Answer::Saturated => "saturated",
+        Answer::Qualified => "qualified",
+    }
+}
 
 /// What the ticks alone say of the run.
 pub fn run(frame: &Frame) -> Run {
@@ -76,7 +88,7 @@ pub fn phases(frame: &Frame, phases: &Phases) -> Vec<Phase> {
     let part = |part: &super::phases::Part| {
         let (from, to) = (phases.axis[part.bins.0], phases.axis[part.bins.1 - 1]);
         Phase {
-            name: part.name.to_owned(),
+            name: part.name.clone(),
             from_s: round(frame.elapsed_s(part.bins.0) - frame.step_s / 2.0, 1).max(0.0),
             to_s: round(frame.elapsed_s(part.bins.1 - 1) + frame.step_s / 2.0, 1),
             rate_per_s: (from.is_finite() && to.is_finite()).then(|| [round(from, 2), round(to, 2)]),

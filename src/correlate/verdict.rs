@@ -1,6 +1,9 @@
 //! The verdict: one typed struct with everything that a report prints. Fields stand in the order of the JSON.
 
 use super::align::Basis;
+use super::growth::Growth;
+use super::recovery::Recovery;
+use super::steps::Step;
 use serde::Serialize;
 
 /// A value with the interval that holds it.
@@ -99,7 +102,7 @@ pub struct WaitShare {
 /// A part of the run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Phase {
-    /// rest, warm-up, low load, climb, plateau, spike, cool-down.
+    /// rest, warm-up, low load, climb, rung, plateau, soak, spike, descent, cool-down, or a name given by the user.
     pub name: String,
     /// Seconds since the run's start.
     pub from_s: f64,
@@ -226,6 +229,59 @@ pub struct Run {
     pub not_judged: Vec<Aside>,
 }
 
+/// A gate and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GateResult {
+    /// As it was written.
+    pub gate: String,
+    /// Its name in a file of gates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its kind, for programs.
+    pub code: &'static str,
+    /// Whether it held.
+    pub passed: bool,
+    /// The worst value, or the name that was found.
+    pub value: serde_json::Value,
+    /// When it broke.
+    pub onset: Option<Onset>,
+    /// At which load.
+    pub rate_per_s: Option<f64>,
+    /// How long it was broken at the longest.
+    pub lasted_s: Option<f64>,
+    /// Whether the log has percentiles only, so that the worst interval stands for the window.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub coarse: bool,
+}
+
+/// A run against the earlier ones of its scenario.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct History {
+    /// The scenario's fingerprint.
+    pub scenario: String,
+    /// Earlier runs of it.
+    pub earlier: usize,
+    /// Runs of other scenarios in the file: never compared with.
+    pub other_scenarios: usize,
+    /// The knee; where nothing gave way, the highest load.
+    pub knee: Option<Comparison>,
+}
+
+/// A number against what was usual.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Of this run.
+    pub value: f64,
+    /// Of the earlier ones.
+    pub usual: f64,
+    /// Within which a run is as usual; `None` where too few runs tell that.
+    pub between: Option<[f64; 2]>,
+    /// `usual`, `fell` or `rose`.
+    pub change: &'static str,
+    /// By which share.
+    pub share: f64,
+}
+
 /// The answer in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -236,6 +292,12 @@ pub enum Answer {
     Rested,
     /// A caveat can change the answer.
     Inconclusive,
+    /// A gate on what users feel broke.
+    Violated,
+    /// A gate on a gauge, or on its share of a capacity, broke.
+    Saturated,
+    /// Every gate held.
+    Qualified,
 }
 
 /// Everything that a report prints.
@@ -260,22 +322,26 @@ pub struct Verdict {
     /// The rate that the system can do.
     pub knee: Option<Knee>,
     /// Growth on a plateau.
-    pub growth: Option<serde_json::Value>,
-    /// Recovery after a spike.
-    pub recovery: Option<serde_json::Value>,
+    pub growth: Option<Growth>,
+    /// Recovery after each spike.
+    pub recovery: Option<Vec<Recovery>>,
     /// The steps of the journey.
-    pub steps: Option<serde_json::Value>,
+    pub steps: Option<Vec<Step>>,
     /// Gates.
-    pub gates: Option<serde_json::Value>,
+    pub gates: Vec<GateResult>,
     /// What the reader must know.
     pub caveats: Vec<Caveat>,
+    /// Against earlier runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
 }
 
 impl Verdict {
     /// The process's exit code.
     pub fn exit_code(&self) -> u8 {
         match self.verdict {
-            Answer::Moved | Answer::Rested => crate::exit::DONE,
+            Answer::Moved | Answer::Rested | Answer::Qualified => crate::exit::DONE,
+            Answer::Violated | Answer::Saturated => crate::exit::GATE_FAILED,
             Answer::Inconclusive => crate::exit::INCONCLUSIVE,
         }
     }

@@ -263,7 +263,7 @@ impl Samples {
         let handshakes = connecting.unwrap_or(0.0) + tls.unwrap_or(0.0);
         let ms = request.ms + handshakes;
         if let Some(blocked) = blocked {
-            run.waited((blocked - handshakes).max(0.0), ms);
+            run.request_waited(request.step, (blocked - handshakes).max(0.0), ms);
         }
         run.ended(request.end_us, ms, request.step, request.outcome);
     }

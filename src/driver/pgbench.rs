@@ -75,7 +75,7 @@ impl Reader for Log {
             let outcome = run.judge(true, b"", b"");
             run.ended(end_us, ms, id, outcome);
             if lag.is_some() {
-                run.waited(lag_us / 1e3, ms);
+                run.request_waited(id, lag_us / 1e3, ms);
                 run.cells.offered(end_us - time_us as i64, id);
             }
         }

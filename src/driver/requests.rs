@@ -105,9 +105,7 @@ impl Reader for Requests {
                 name => Cow::Borrowed(name),
             };
             let id = run.steps.id(&name);
-            if let (Some(wall), Some(ms)) = (fields.number(wall), fields.number(ms)) {
-                run.waited((wall - ms).max(0.0), ms);
-            }
+            let mut waited = fields.number(wall).zip(fields.number(ms)).map(|(wall, ms)| (wall - ms).max(0.0));
             let scheduled = match fields.of(sched) {
                 b"" => None,
                 cell => run.stamp(input, &mut planned, cell, number_of_line)?,
@@ -121,10 +119,13 @@ impl Reader for Requests {
                 (Some(_), cell) => {
                     let Some(us) = run.stamp(input, &mut clock, cell, number_of_line)? else { continue };
                     run.started(us, time, id, became);
-                    if let Some(planned) = scheduled {
-                        run.waited(((us - planned) as f64 / 1e3).max(0.0), time);
-                    }
+                    // Some drivers count wall_ms from the schedule, some from the send: the longer of the two was waited.
+                    let late = scheduled.map(|planned| ((us - planned) as f64 / 1e3).max(0.0));
+                    waited = waited.into_iter().chain(late).reduce(f64::max);
                 }
+            }
+            if let Some(waited) = waited {
+                run.request_waited(id, waited, time);
             }
             if let Some(us) = scheduled {
                 run.cells.offered(us, id);

@@ -4,11 +4,13 @@ use super::aggregate::{Cells, Request};
 use super::clock::{Bad, Clock};
 use super::input::Input;
 use super::outcome::{Outcome, judge};
-use super::steps::Steps;
+use super::steps::{OTHER, Steps};
 use super::{Options, caveat, checks, merge};
+use crate::hist::Hist;
 use crate::text::InputError;
 use crate::timeline::{ALL, Driver, Interval, Offered, Timeline};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// How many bad rows are shown.
 const BAD_SHOWN: usize = 3;
@@ -75,6 +77,8 @@ pub(super) struct Run<'o> {
     negative: u64,
     without_clock: u64,
     waited: [u64; 2],
+    /// What requests waited in the driver, by step.
+    waits: BTreeMap<u16, Hist>,
 }
 
 impl<'o> Run<'o> {
@@ -104,6 +108,7 @@ impl<'o> Run<'o> {
             negative: 0,
             without_clock: 0,
             waited: [0; 2],
+            waits: BTreeMap::new(),
         }
     }
 
@@ -235,6 +240,12 @@ impl<'o> Run<'o> {
         self.waited[1] += u64::from(waited_ms > 10.0 && waited_ms > ms * 0.1);
     }
 
+    /// The same of one request of a step.
+    pub fn request_waited(&mut self, step: u16, waited_ms: f64, ms: f64) {
+        self.waited(waited_ms, ms);
+        self.waits.entry(step).or_default().add_ms(waited_ms);
+    }
+
     /// Ends a file: over 1 % bad rows, or nothing in it, is an error.
     pub fn end(&mut self, input: &Input) -> Result<(), InputError> {
         self.rows_total += self.rows;
@@ -324,6 +335,9 @@ impl<'o> Run<'o> {
         if !self.bad_rows.is_empty() {
             driver.more.insert("bad_rows".into(), Value::Array(std::mem::take(&mut self.bad_rows)));
         }
+        if !self.waits.is_empty() {
+            driver.more.insert("waited_ms".into(), waited_by_step(&self.waits, &names, &intervals));
+        }
         let mut timeline = Timeline { driver, intervals };
         if self.kind == Kind::Timeline {
             if !from_requests && !self.options.allow_holes {
@@ -363,4 +377,20 @@ impl<'o> Run<'o> {
         }
         Ok(())
     }
+}
+
+/// What requests waited in the driver, by the steps that the rows have, and all together.
+fn waited_by_step(waits: &BTreeMap<u16, Hist>, names: &[String], rows: &[Interval]) -> Value {
+    let mut by_name: BTreeMap<&str, Hist> = BTreeMap::new();
+    for (step, hist) in waits {
+        let name = names.get(usize::from(*step)).map_or(OTHER, |name| name);
+        let name = if rows.iter().any(|row| row.step == name) { name } else { OTHER };
+        by_name.entry(name).or_default().merge(hist);
+        by_name.entry(ALL).or_default().merge(hist);
+    }
+    let told = by_name.into_iter().map(|(name, hist)| {
+        let of = |q: f64| hist.quantile_ms(q);
+        (name.to_owned(), json!({"count": hist.count(), "p50": of(0.5), "p95": of(0.95), "p99": of(0.99)}))
+    });
+    Value::Object(told.collect())
 }

@@ -3,12 +3,14 @@
 
 use super::super::align::Basis;
 use super::super::verdict::{Answer, Between, Caveat, Clock, Mover, Onset, Symptom, Verdict, WaitShare};
+use super::junit;
 use std::collections::BTreeSet;
 
 /// The report, with an empty line before and after it.
 pub fn render(verdict: &Verdict) -> String {
     let mut page = Page::default();
     let basis = if verdict.run.rate_from.is_some() { Basis::Inferred } else { Basis::Measured };
+    gates(&mut page, verdict);
     if verdict.verdict == Answer::Inconclusive {
         let why = verdict.caveats.iter().find(|caveat| caveat.can_change_name).map_or("", |caveat| &*caveat.text);
         page.line("Inconclusive", why.to_owned(), None);
@@ -25,6 +27,10 @@ pub fn render(verdict: &Verdict) -> String {
         let (value, low, high) = rounded(between);
         page.line("Knee", format!("{value} req/s  ({low} to {high})"), Some(knee.basis));
     }
+    super::held::growth(&mut page, verdict);
+    super::held::recovery(&mut page, verdict);
+    super::steps::table(&mut page, verdict);
+    history(&mut page, verdict);
     rest(&mut page, verdict);
     if let Some(clock) = &verdict.run.clock {
         page.line("Clocks", clocks(clock, "the driver", "the sampler"), Some(Basis::Measured));
@@ -34,7 +40,7 @@ pub fn render(verdict: &Verdict) -> String {
             page.line("Clocks", clocks(clock, &file.host, &first.host), Some(Basis::Measured));
         }
     }
-    for caveat in verdict.caveats.iter().filter(|caveat| caveat.code != "not_told") {
+    for caveat in verdict.caveats.iter().filter(|caveat| !caveat.code.ends_with("_not_told")) {
         page.line("Caveat", warning(caveat), None);
     }
     page.print()
@@ -43,6 +49,32 @@ pub fn render(verdict: &Verdict) -> String {
 /// A caveat in one line.
 pub fn warning(caveat: &Caveat) -> String {
     format!("{} ({}): {}", caveat.text.trim_end_matches('.'), caveat.code, caveat.todo)
+}
+
+/// The word, and every gate that broke; of those that held only how many.
+fn gates(page: &mut Page, verdict: &Verdict) {
+    let (broken, held): (Vec<_>, Vec<_>) = verdict.gates.iter().partition(|gate| !gate.passed);
+    if verdict.gates.is_empty() {
+        return;
+    }
+    let word = match verdict.verdict {
+        Answer::Violated => "violated: a gate on what users feel broke",
+        Answer::Saturated => "saturated: a gate on what is used up broke",
+        Answer::Qualified => "qualified: every gate held",
+        Answer::Inconclusive | Answer::Moved | Answer::Rested => "inconclusive: no gate broke, but a caveat can change the answer",
+    };
+    page.line("Verdict", word.to_owned(), None);
+    for gate in broken {
+        let name = gate.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
+        page.line(
+            "Broken",
+            format!("{name}{}  found {}", gate.gate, junit::broke(gate, &verdict.run.rate_unit)),
+            Some(Basis::Measured),
+        );
+    }
+    for gate in held {
+        page.line("Held", format!("{}  worst {}", gate.gate, junit::value(gate)), Some(Basis::Measured));
+    }
 }
 
 fn moved(page: &mut Page, verdict: &Verdict, first: &Mover, rate_basis: Basis) {
@@ -131,7 +163,8 @@ fn nothing_moved(page: &mut Page, verdict: &Verdict, basis: Basis) {
     }
 }
 
-fn felt(symptom: &Symptom) -> String {
+/// What was felt, in words.
+pub fn felt(symptom: &Symptom) -> String {
     let step = if symptom.step == "*" { "all steps".to_owned() } else { symptom.step.clone() };
     let what = match &*symptom.measure {
         "p95_ms" => format!("p95 crossed {:.0} ms", symptom.threshold),
@@ -144,6 +177,27 @@ fn felt(symptom: &Symptom) -> String {
         None => String::new(),
     };
     format!("{} req/s  {step}: {what}{after}", rounded(symptom.rate_per_s).0)
+}
+
+/// The run against the earlier ones of its scenario.
+fn history(page: &mut Page, verdict: &Verdict) {
+    let Some(history) = &verdict.history else { return };
+    let runs = |count: usize| format!("{count} earlier run{}", if count == 1 { "" } else { "s" });
+    let text = match &history.knee {
+        None => "the first run of its scenario".to_owned(),
+        Some(knee) => {
+            let usual = match knee.between {
+                Some([low, high]) => format!("{} to {} in {}", number(low), number(high), runs(history.earlier)),
+                None => format!("{} in {}, too few to tell what is usual", number(knee.usual), runs(history.earlier)),
+            };
+            let change = match knee.change {
+                "usual" => "as usual".to_owned(),
+                change => format!("{change} by {:.0} %", 100.0 * knee.share),
+            };
+            format!("knee {}: {change}  ({usual})", number(knee.value))
+        }
+    };
+    page.line("Against history", text, Some(Basis::Measured));
 }
 
 /// How far another clock is from one's own.
@@ -193,7 +247,7 @@ fn rest(page: &mut Page, verdict: &Verdict) {
 }
 
 /// A value and its interval with no more digits than the interval's width carries.
-fn rounded(between: Between) -> (String, String, String) {
+pub fn rounded(between: Between) -> (String, String, String) {
     let width = (between.high - between.low).abs();
     let step = if width > 0.0 {
         10_f64.powf((width / 4.0).log10().floor())
@@ -219,7 +273,8 @@ pub fn at(onset: Onset) -> String {
     format!("t+{value} s")
 }
 
-fn number(value: f64) -> String {
+/// A number as people read it.
+pub fn number(value: f64) -> String {
     if value == value.round() && value.abs() < 1e15 {
         thousands(value)
     } else if value.abs() >= 100.0 {
@@ -254,9 +309,18 @@ impl Page {
     /// Adds a line.
     pub fn line(&mut self, label: &str, text: String, basis: Option<Basis>) {
         // A label of several lines stands only on the first.
-        let same = self.lines.iter().rev().find(|line| !line.0.is_empty()).is_some_and(|line| line.0 == label);
-        let label = if same { String::new() } else { label.to_owned() };
+        let before = self.lines.iter().rfind(|line| !line.0.is_empty()).map_or("", |line| &*line.0);
+        let label = if before == label { String::new() } else { label.to_owned() };
         self.lines.push((label, text, basis));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Labels and texts, in order.
+    pub(super) fn lines(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.lines.iter().map(|(label, text, _)| (&**label, &**text))
     }
 
     /// The page, with an empty line before and after it.
