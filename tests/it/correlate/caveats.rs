@@ -109,7 +109,7 @@ fn ticks_given_twice_or_cut_in_the_head_are_said() {
     names_the_pool(&said);
     assert!(said.warns("ticks_out_of_order"), "{}", said.text);
     let text = fs::read_to_string(files.path("ticks")).unwrap();
-    fs::write(files.path("ticks"), &text[..text.find("\ntick\t").unwrap() + 1]).unwrap();
+    fs::write(files.path("ticks"), &text[..=text.find("\ntick\t").unwrap()]).unwrap();
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_correlate")).arg(files.path("ticks")).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&output.stderr).contains("hint:"));
