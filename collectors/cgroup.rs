@@ -9,7 +9,7 @@
 mod files;
 
 use crate::api::{Capacity, Class, Collector, Fault, FaultKind, Gauge, Layer, Reading, Section, Spec, Support, Unit};
-use crate::proc::{ProcFile, lines};
+use crate::proc::{Plausible, ProcFile, lines};
 use crate::settings;
 use files::{FILES, PERIOD, QUOTA};
 use serde::Deserialize;
@@ -132,30 +132,6 @@ fn open(section: &Section) -> Result<Box<dyn Collector>, Fault> {
     }))
 }
 
-/// Whether a counter of seconds can be what it says.
-#[derive(Clone, Copy, Debug, Default)]
-struct Plausible {
-    last: Option<(f64, Instant)>,
-    refused: u32,
-}
-
-impl Plausible {
-    /// Three values in a row that do not fit the last one are a new beginning: the group was made anew.
-    fn accepts(&mut self, value: f64, now: Instant, cores: f64) -> bool {
-        let fits = self.last.is_none_or(|(last, at)| {
-            // The kernel brings the number up to date a little late, and all at once.
-            let most = now.saturating_duration_since(at).as_secs_f64() * cores * 1.1 + 0.1 * cores;
-            value >= last && value - last <= most
-        });
-        self.refused = if fits { 0 } else { self.refused + 1 };
-        let accepted = fits || self.refused >= 3;
-        if accepted {
-            (self.last, self.refused) = (Some((value, now)), 0);
-        }
-        accepted
-    }
-}
-
 impl Cgroup {
     /// Where files of one controller may be: folders, and for v1 the controllers that they are of.
     fn folders(&mut self) -> Result<Vec<(Option<String>, PathBuf)>, Fault> {
@@ -198,6 +174,8 @@ impl Cgroup {
                 }
             }
         }
+        // The root of a hierarchy is the whole machine: it speaks of what no group of one's own tells.
+        folders.sort_by_key(|(_, folder)| mounts.contains(folder));
         Ok(folders)
     }
 
@@ -206,9 +184,9 @@ impl Cgroup {
         let folders = self.folders()?;
         let (mut told, mut used) = (Vec::new(), Vec::new());
         self.sources.clear();
-        for file in FILES {
-            let controller = file.name.split('.').next().unwrap_or_default();
-            for (controllers, folder) in &folders {
+        for (controllers, folder) in &folders {
+            for file in FILES {
+                let controller = file.name.split('.').next().unwrap_or_default();
                 if controllers.as_ref().is_some_and(|all| !all.split(',').any(|one| one == controller)) {
                     continue;
                 }
@@ -259,7 +237,7 @@ impl Cgroup {
             reading.notes.push(failed);
         }
         if let Some(seconds) = raw.get("cpu_seconds_total").copied()
-            && !self.cpu.accepts(seconds, Instant::now(), self.cores)
+            && !self.cpu.accepts(seconds, Instant::now(), self.cores, 0.0)
         {
             raw.remove("cpu_seconds_total");
             reading.notes.push(format!("processor time of {seconds} s cannot be: left out"));

@@ -20,6 +20,7 @@ use crate::proc::ProcFile;
 use crate::settings;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// The machine that the sampler runs on.
 pub const SPEC: Spec = Spec {
@@ -103,7 +104,13 @@ fn open(section: &Section) -> Result<Box<dyn Collector>, Fault> {
         .hint("run a sampler on that machine, or read its exporter with --metrics URL"));
     }
     let settings = settings::parse(section)?;
-    Ok(Box::new(Host { instance: instance.clone(), settings, sources: Vec::new(), buffer: Vec::new() }))
+    Ok(Box::new(Host {
+        instance: instance.clone(),
+        settings,
+        sources: Vec::new(),
+        times: cpu::Follow::default(),
+        buffer: Vec::new(),
+    }))
 }
 
 /// What turns a file's text into values.
@@ -129,6 +136,7 @@ struct Host {
     instance: String,
     settings: Settings,
     sources: Vec<Source>,
+    times: cpu::Follow,
     buffer: Vec<u8>,
 }
 
@@ -344,6 +352,7 @@ impl Collector for Host {
                 Err(why) => reading.notes.push(format!("{}: {why}", source.file.path().display())),
             }
         }
+        self.times.leave_out_the_impossible(&mut reading, Instant::now());
         Ok(reading)
     }
 }

@@ -9,6 +9,8 @@ pub mod apache;
 pub mod api;
 #[cfg(feature = "io")]
 pub mod cgroup;
+#[cfg(all(test, feature = "io"))]
+mod damaged;
 #[cfg(feature = "io")]
 mod declared;
 #[cfg(feature = "io")]

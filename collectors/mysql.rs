@@ -14,6 +14,8 @@ mod status;
 mod target;
 mod waits;
 
+pub(crate) use session::is_limit;
+
 use crate::api::{Capacity, Class, Collector, Fault, Gauge, Reading, Section, Spec, Support};
 use gauges::{GAUGES, ITEMS, Item, Origin};
 use session::{Identity, Product, Session, fault, show};
@@ -117,7 +119,7 @@ impl MySql {
             Origin::Metric(name) => sight.metrics.iter().any(|known| known == name),
             Origin::Setting(name) => identity.settings.number(name).is_ok(),
             Origin::Sessions(_) => sight.sessions,
-            Origin::Cores => self.target.cores().is_some(),
+            Origin::Cores => self.target.cores.is_some(),
         };
         let of_the_pool = |item: &Item| matches!(item.gauge.name, "pool_threads" | "pool_idle_threads" | "max_pool_threads");
         let mut items: Vec<(Item, Origin)> = ITEMS
@@ -213,7 +215,7 @@ impl MySql {
                     Some(counts) => Ok(counts[["metadata", "table", "advisory"].iter().position(|name| name == kind).unwrap_or(0)]),
                     None => continue,
                 },
-                Origin::Cores => self.target.cores().ok_or(Missing::Absent),
+                Origin::Cores => self.target.cores.ok_or(Missing::Absent),
             };
             match value {
                 Ok(value) if item.gauge.is_read() => reading.put(item.gauge.name, value),
@@ -283,7 +285,7 @@ impl Collector for MySql {
             let value = match from {
                 Origin::Setting(name) => identity.settings.number(name).ok(),
                 Origin::Status(name) => status.number(name).ok(),
-                Origin::Cores => self.target.cores(),
+                Origin::Cores => self.target.cores,
                 _ => None,
             };
             value.map(|value| (item.gauge.name.to_owned(), serde_json::json!(value)))

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Far more than any file read here holds; past it the file is not what its name says.
 const LARGEST: usize = 4 << 20;
@@ -101,6 +102,32 @@ pub(crate) fn protocol<'a>(bytes: &'a [u8], protocol: &'a str) -> impl Iterator<
 pub(crate) fn stalled(bytes: &[u8], kind: &[u8]) -> Option<f64> {
     let line = lines(bytes).find(|line| words(line).next() == Some(kind))?;
     words(line).find_map(|word| word.strip_prefix(b"total=")).and_then(value)
+}
+
+/// Whether a counter of processor seconds can be what it says: some kernels tear the number of a root group, and some count
+/// steal that is more than all processors could lose.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Plausible {
+    last: Option<(f64, Instant)>,
+    refused: u32,
+}
+
+impl Plausible {
+    /// More than all processors can give in that time is not accepted, nor a fall by more than the share `dip` of the last
+    /// value. Three values in a row that do not fit are a new beginning: the counter was made anew.
+    pub fn accepts(&mut self, value: f64, now: Instant, cores: f64, dip: f64) -> bool {
+        let fits = self.last.is_none_or(|(last, at)| {
+            // The kernel brings the number up to date a little late, and all at once.
+            let most = now.saturating_duration_since(at).as_secs_f64() * cores * 1.1 + 0.1 * cores;
+            value >= last - dip * last && value - last <= most
+        });
+        self.refused = if fits { 0 } else { self.refused + 1 };
+        let accepted = fits || self.refused >= 3;
+        if accepted {
+            (self.last, self.refused) = (Some((value, now)), 0);
+        }
+        accepted
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub mod clocks;
 pub mod compare;
 pub mod explain;
 pub mod floors;
+pub mod forecast;
 pub mod gates;
 pub mod gather;
 pub mod growth;

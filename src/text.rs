@@ -1,5 +1,8 @@
 //! What the plain files share: cells without quoting, numbers without exponents, and errors that name file and line.
 
+use flate2::read::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 /// An input file that cannot be used: which, where, what was found.
@@ -35,6 +38,16 @@ impl InputError {
         self.hint = Some(hint.into());
         self
     }
+}
+
+/// Opens a file for reading; a gzip, told by its first bytes, is unwrapped.
+pub fn open(path: &Path) -> io::Result<Box<dyn Read>> {
+    let mut file = File::open(path)?;
+    let mut magic = Vec::new();
+    file.by_ref().take(2).read_to_end(&mut magic)?;
+    let packed = magic == [0x1f, 0x8b];
+    let whole = Cursor::new(magic).chain(file);
+    Ok(if packed { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) })
 }
 
 /// Appends a text cell: tab, line ends and backslash escaped, and `#` and `"` too, at which pandas and DuckDB would cut or

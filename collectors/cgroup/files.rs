@@ -118,6 +118,7 @@ fn some(text: &[u8], kind: &[u8], gauge: &'static str) -> Vec<(&'static str, f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damaged::{hold, no_new_zero};
     use proptest::prelude::*;
     use std::path::Path;
 
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_file_never_gives_another_value() {
+    fn a_file_cut_or_changed_at_any_byte_gives_no_other_value_and_no_0_that_is_not_written_there() {
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/cgroup"));
         let mut seen = 0;
         for folder in ["v2/app", "v1/cpu/app", "v1/cpuacct/app", "v1/memory/app", "v1/pids/app"] {
@@ -166,10 +167,8 @@ mod tests {
                 let Ok(text) = std::fs::read(root.join(folder).join(file.name)) else { continue };
                 let whole = (file.parse)(&text);
                 seen += whole.len();
-                for end in 0..text.len() {
-                    for value in (file.parse)(&text[..end]) {
-                        assert!(whole.contains(&value), "{folder}/{} cut at {end}: {value:?}", file.name);
-                    }
+                if !whole.is_empty() {
+                    hold(&text, file.parse, no_new_zero(&text));
                 }
             }
         }

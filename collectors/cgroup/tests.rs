@@ -79,6 +79,27 @@ async fn a_process_of_v1_is_looked_for_in_the_hierarchy_of_each_controller_alone
 }
 
 #[tokio::test]
+async fn the_root_of_v2_beside_v1_does_not_tell_its_processor_time_for_that_of_the_group() {
+    let dir = tempfile::tempdir().unwrap();
+    for (file, text) in [
+        ("79/cgroup", "3:cpuacct:/app\n2:cpu:/app\n0::/\n"),
+        ("cpu/app/cpu.cfs_quota_us", "40000\n"),
+        ("cpu/app/cpu.cfs_period_us", "100000\n"),
+        ("cpuacct/app/cpuacct.usage", "3000000000\n"),
+        ("unified/cgroup.controllers", ""),
+        ("unified/cpu.stat", "usage_usec 9000000000\n"),
+    ] {
+        let path = dir.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let mut group = opened("79", dir.path(), dir.path());
+    group.start().await.unwrap();
+    let reading = group.read().await.unwrap();
+    assert_eq!((value(&reading, "cpu_seconds_total"), value(&reading, "cpu_limit")), (Some(3.0), Some(0.4)));
+}
+
+#[tokio::test]
 async fn torn_values_are_left_out_and_a_group_made_anew_is_believed_in_the_end() {
     let dir = copied("v2/app");
     let file = dir.path().join("app/cpu.stat");

@@ -1,7 +1,9 @@
 //! `/proc/stat`: processor time by state, the run queue, the processes that wait for input or output.
 
 use crate::api::{Class, Gauge, Kind, Layer, Reading, Unit};
-use crate::proc::{lines, number, value, words};
+use crate::proc::{Plausible, lines, number, value, words};
+use std::collections::HashMap;
+use std::time::Instant;
 
 /// The clock tick of every value in `/proc/stat` and `/proc/<pid>/stat`: `USER_HZ`, part of the kernel's interface, is 100
 /// on every architecture that Linux is still built for, whatever its own timer does.
@@ -81,6 +83,29 @@ fn states<'a>(words: impl Iterator<Item = &'a [u8]>, reading: &mut Reading) {
     // One part that cannot be read makes the sum a lie.
     let busy: Option<f64> = BUSY.iter().map(|state| times.get(*state).copied().flatten()).sum();
     reading.put_some("cpu_busy_seconds_total", busy);
+}
+
+/// Follows the counters of processor time from read to read.
+#[derive(Default)]
+pub(super) struct Follow(HashMap<&'static str, Plausible>);
+
+impl Follow {
+    /// Leaves out what a counter cannot have grown to in the time that passed: some hypervisors count steal that is more
+    /// than all processors could lose. A fall is left to the reader, who tells a dip (input and output waits have them)
+    /// from a reset.
+    pub fn leave_out_the_impossible(&mut self, reading: &mut Reading, now: Instant) {
+        let Some((_, cores)) = reading.values.iter().find(|(name, _)| *name == "cores").copied() else { return };
+        let mut out = Vec::new();
+        reading.values.retain(|(name, value)| {
+            let counts = GAUGES.iter().any(|gauge| gauge.name == *name && gauge.unit == Unit::Seconds);
+            let fits = !counts || self.0.entry(name).or_default().accepts(*value, now, cores, 1.0);
+            if !fits {
+                out.push(format!("{name} of {value} s cannot be: left out"));
+            }
+            fits
+        });
+        reading.notes.append(&mut out);
+    }
 }
 
 #[cfg(test)]

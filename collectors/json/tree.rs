@@ -59,6 +59,7 @@ fn walk(value: &Value, path: &str, depth: usize, most: usize, found: &mut Vec<St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damaged::{hold, is_written};
     use proptest::prelude::*;
 
     const TEXT: &str = r#"{"requests": 120, "pool": {"waiting": 3, "a.b": 1.5, "x/y": 7}, "queues": [{"depth": 9}, [1, 2]], "ok": true, "name": "12"}"#;
@@ -96,6 +97,17 @@ mod tests {
         }
         assert_eq!(parse(b"12", false), None);
         assert!(parse(b"123", true).is_some());
+    }
+
+    #[test]
+    fn a_text_changed_at_any_byte_gives_what_is_written_there_or_nothing() {
+        let values = |body: &[u8]| {
+            let value = parse(body, false).unwrap_or_default();
+            let (paths, _) = numbers(&value, 100);
+            let found = paths.into_iter().filter_map(|path| Some((path.clone(), at(&value, &path).and_then(number)?)));
+            found.collect::<Vec<_>>()
+        };
+        hold(TEXT.as_bytes(), values, is_written);
     }
 
     proptest! {

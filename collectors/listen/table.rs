@@ -53,6 +53,7 @@ fn ip(hex: &str) -> Option<IpAddr> {
 #[cfg(target_endian = "little")]
 mod tests {
     use super::*;
+    use crate::damaged::{every_change, every_cut};
     use proptest::prelude::*;
 
     const TCP: &[u8] = include_bytes!("../../fixtures/listen/linux-6.18/tcp");
@@ -78,6 +79,23 @@ mod tests {
         assert_eq!(parse(b"  0: 0100007F:1F90 00000000:0000 0A 00000000:x 00:0\n"), []);
         assert_eq!(parse(b"  0: 0100007F:1F90 00000000:0000 0A 00000000:00000001 00:0\n").len(), 1);
         assert_eq!(parse(b"  0: 0100007F:1F90 00000000:0000 0A 00000000:00000001 00:0"), [], "without its line end");
+    }
+
+    #[test]
+    fn a_table_cut_or_changed_at_any_byte_has_fewer_listeners_and_no_empty_queue_that_was_none() {
+        for table in [TCP, TCP6] {
+            let whole = parse(table);
+            for cut in every_cut(table) {
+                let found = parse(cut);
+                assert_eq!(found, whole[..found.len()], "cut at byte {}", cut.len());
+            }
+            let empty = |found: &[Tcp]| found.iter().filter(|socket| socket.depth == 0).count();
+            for changed in every_change(table) {
+                let found = parse(&changed);
+                // A change can write a 0 over the last digit of one queue, and make one other socket a listener.
+                assert!(empty(&found) <= empty(&whole) + 1 && found.len() <= whole.len() + 1);
+            }
+        }
     }
 
     proptest! {

@@ -58,6 +58,7 @@ pub(super) fn number(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damaged::{hold, is_written};
     use proptest::prelude::*;
 
     const STATS: &[u8] = include_bytes!("../../fixtures/memcached/1.6.18/stats.txt");
@@ -113,6 +114,17 @@ mod tests {
         assert_eq!(number("0.111980"), Some(0.11198));
         for text in ["", "yes", "-1", "nan", "inf", "1 2", "0x10"] {
             assert_eq!(number(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_answer_changed_at_any_byte_gives_what_is_written_there_or_nothing() {
+        for answer in [STATS, SETTINGS] {
+            let numbers = |bytes: &[u8]| match parse(bytes) {
+                Some(Reply::Stats(stats)) => stats.into_iter().filter_map(|(name, text)| Some((name, number(&text)?))).collect(),
+                _ => Vec::new(),
+            };
+            hold(answer, numbers, is_written);
         }
     }
 

@@ -54,13 +54,11 @@ pub struct Target {
     pub has_password: bool,
     /// Where the password came from, in words.
     pub password_from: &'static str,
-    /// Whether the server runs on this machine.
-    pub local: bool,
     /// Whether lock waits are read.
     pub waits: WaitsWanted,
     /// How often at most.
     pub waits_every: Duration,
-    /// Cores of the server's machine, where given.
+    /// The server's cores: as given, or this machine's where the server runs on it.
     pub cores: Option<f64>,
     /// How long one read may take.
     pub timeout: Duration,
@@ -153,19 +151,17 @@ impl Target {
             options,
             has_password: password.is_some(),
             password_from,
-            local,
             waits: wanted(given.waits.as_ref()).map_err(&wrong)?,
             waits_every,
-            cores: given.cores,
+            cores: given.cores.or_else(|| if local { here() } else { None }),
             timeout: section.timeout,
         })
     }
+}
 
-    /// The server's cores: as given, or this machine's where the server runs on it.
-    pub fn cores(&self) -> Option<f64> {
-        let here = || std::thread::available_parallelism().ok().map(|cores| cores.get() as f64);
-        self.cores.or_else(|| if self.local { here() } else { None })
-    }
+/// The cores of this machine.
+fn here() -> Option<f64> {
+    std::thread::available_parallelism().ok().map(|cores| cores.get() as f64)
 }
 
 /// Host and port, or socket: what the endpoint names goes before the settings, those before the option file.

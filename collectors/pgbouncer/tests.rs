@@ -151,3 +151,82 @@ fn the_sample_of_the_configuration_is_accepted_and_a_pool_without_a_user_is_not(
         assert!(fault.kind == FaultKind::Config && fault.message.contains(named), "{fault}");
     }
 }
+
+/// One message of the server's.
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(body.len() + 4).unwrap();
+    [&[kind][..], &length.to_be_bytes(), body].concat()
+}
+
+/// Rows of texts, and their end.
+fn rows(table: &Table) -> Vec<u8> {
+    let count = |cells: usize| u16::try_from(cells).unwrap().to_be_bytes();
+    let column = |name: &String| [name.as_bytes(), &[0; 7], &25_u32.to_be_bytes(), &[0xff; 6], &[0; 2]].concat();
+    let columns: Vec<u8> = table.columns.iter().flat_map(column).collect();
+    let mut bytes = message(b'T', &[&count(table.columns.len())[..], &columns].concat());
+    for row in &table.rows {
+        let cell = |cell: &Option<String>| match cell {
+            Some(text) => [&u32::try_from(text.len()).unwrap().to_be_bytes()[..], text.as_bytes()].concat(),
+            None => vec![0xff; 4],
+        };
+        let cells: Vec<u8> = row.iter().flat_map(cell).collect();
+        bytes.extend(message(b'D', &[&count(row.len())[..], &cells].concat()));
+    }
+    bytes.extend(message(b'C', b"SHOW\0"));
+    bytes
+}
+
+/// A console that answers as an old one does, and to SHOW VERSION with this.
+fn console(version: Vec<u8>) -> std::net::SocketAddr {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let ready = message(b'Z', b"I");
+            // The first packet has no kind; an offer of TLS is declined.
+            let mut head = [0; 8];
+            while stream.read_exact(&mut head).is_ok() {
+                let mut rest = vec![0; u32::from_be_bytes(head[..4].try_into().unwrap()) as usize - 8];
+                stream.read_exact(&mut rest).unwrap();
+                if rest.is_empty() {
+                    stream.write_all(b"N").unwrap();
+                } else {
+                    break;
+                }
+            }
+            stream.write_all(&[message(b'R', &[0; 4]), ready.clone()].concat()).unwrap();
+            let mut head = [0; 5];
+            while stream.read_exact(&mut head).is_ok() {
+                let mut body = vec![0; u32::from_be_bytes(head[1..].try_into().unwrap()) as usize - 4];
+                stream.read_exact(&mut body).unwrap();
+                let Answers { pools, databases, stats, lists, .. } = old();
+                let answer = match String::from_utf8_lossy(&body).trim_end_matches('\0') {
+                    "SHOW VERSION" => version.clone(),
+                    "SHOW POOLS" => rows(&pools),
+                    "SHOW DATABASES" => rows(&databases),
+                    "SHOW STATS" => rows(&stats),
+                    "SHOW LISTS" => rows(&lists),
+                    "SHOW CONFIG" => rows(&table("key\tvalue\tdefault\tchangeable\nmax_client_conn\t400\t100\tyes")),
+                    _ => message(b'E', b"SERROR\0VERROR\0C42601\0Minvalid command\0\0"),
+                };
+                stream.write_all(&[answer, ready.clone()].concat()).unwrap();
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_console_that_tells_no_version_is_read_all_the_same() {
+    let notice = message(b'N', b"SNOTICE\0C00000\0MPgBouncer version 1.8\0\0");
+    for version in [[notice, message(b'C', b"SHOW\0")].concat(), message(b'E', b"SERROR\0VERROR\0C42601\0Mno such\0\0")] {
+        let address = console(version);
+        let mut collector = opened(&format!("postgres://probe@{address}/pgbouncer"), "").unwrap();
+        let support = collector.start().await.unwrap();
+        assert_eq!((support.product.as_str(), support.version.as_str()), ("PgBouncer", ""));
+        let reading = collector.read().await.unwrap();
+        assert_eq!(value(&reading, "clients_waiting"), Some(0.0), "{reading:?}");
+        assert_eq!(value(&reading, "max_client_conn"), Some(400.0), "{reading:?}");
+    }
+}

@@ -49,6 +49,7 @@ pub(super) fn most_files(bytes: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damaged::{hold, no_new_zero};
     use proptest::prelude::*;
 
     const STAT: &[u8] = include_bytes!("../../fixtures/process/linux-6.18/4242/stat");
@@ -90,6 +91,20 @@ mod tests {
         }
         for end in 0..LIMITS.len() {
             assert!(most_files(&LIMITS[..end]).is_none_or(|most| most == 20_000), "{end}");
+        }
+    }
+
+    #[test]
+    fn a_file_changed_at_any_byte_gives_no_0_that_is_not_written_there() {
+        let all = |file: &[u8]| {
+            let found = stat(file).map(|stat| (stat.ticks, stat.threads, stat.began));
+            let numbers = found.map_or([None; 3], |(ticks, threads, began)| [Some(ticks), Some(threads), Some(began)]);
+            let (asked, forced) = switches(file).unzip();
+            let numbers = numbers.into_iter().chain([resident(file), asked, forced, most_files(file)]);
+            numbers.enumerate().filter_map(|(at, number)| Some((at, number? as f64))).collect::<Vec<_>>()
+        };
+        for file in [STAT, STATUS, LIMITS] {
+            hold(file, all, no_new_zero(file));
         }
     }
 

@@ -70,6 +70,7 @@ pub(super) fn parse(body: &[u8]) -> Option<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damaged::{hold, is_written};
     use proptest::prelude::*;
 
     const VECTOR: &str = r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{"__name__":"up","pod":"a"},"value":[1795979508.781,"1"]},{"metric":{"pod":"b"},"value":[1795979508.781,"NaN"]}]}}"#;
@@ -96,12 +97,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_answer_changed_at_any_byte_gives_what_is_written_there_or_nothing() {
+        let values = |body: &[u8]| match parse(body) {
+            Some(Answer::Series(series)) => series.into_iter().enumerate().filter_map(|(at, one)| Some((at, one.value?))).collect(),
+            _ => Vec::new(),
+        };
+        hold(VECTOR.as_bytes(), values, is_written);
+    }
+
     proptest! {
         #[test]
-        fn one_changed_byte_never_panics_and_no_bytes_do(at in 0..VECTOR.len(), byte in any::<u8>(), bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            let mut text = VECTOR.as_bytes().to_vec();
-            text[at] = byte;
-            let _ = (parse(&text), parse(&bytes));
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let _ = parse(&bytes);
         }
     }
 }

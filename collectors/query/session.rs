@@ -1,6 +1,7 @@
 //! The one connection of a query, to MySQL, MariaDB or PostgreSQL: read only, with limits on itself.
 
 use crate::api::{Fault, FaultKind, Section};
+use crate::mysql::is_limit;
 use crate::settings::{self, Secret};
 use crate::sql::address::{Address, redact};
 use crate::sql::{Row, breaks_connection, describe, text_cells};
@@ -254,8 +255,10 @@ fn pg_cells(row: &PgRow) -> Row {
 /// Whether the connection is of no more use: broken, or the server said goodbye (shutting down, killed) in its last words.
 pub(super) fn is_goodbye(error: &sqlx::Error) -> bool {
     let last_words = |code: &str| ["08", "57P", "70100"].iter().any(|class| code.starts_with(class));
+    // MariaDB says of a statement that ran into its limit what it says of a session that was killed; only the number differs.
     breaks_connection(error)
-        || error.as_database_error().and_then(sqlx::error::DatabaseError::code).is_some_and(|code| last_words(&code))
+        || !is_limit(error)
+            && error.as_database_error().and_then(sqlx::error::DatabaseError::code).is_some_and(|code| last_words(&code))
 }
 
 /// A statement's error.
@@ -266,6 +269,8 @@ pub(super) fn fault(target: &Target, doing: &str, error: &sqlx::Error) -> Fault 
         sqlx::Error::Database(why) if why.code().is_some_and(|code| code.starts_with("57") || code.starts_with("55P")) => {
             FaultKind::Unreachable
         }
+        // MySQL and MariaDB tell it by number only.
+        _ if is_limit(error) => FaultKind::Unreachable,
         sqlx::Error::Database(_) => FaultKind::Nonsense,
         _ => FaultKind::Unreachable,
     };

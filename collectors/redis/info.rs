@@ -100,6 +100,7 @@ fn number(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damaged::{hold, is_written};
     use proptest::prelude::*;
 
     const REDIS: &[u8] = include_bytes!("../../fixtures/redis/7.0.15/info.txt");
@@ -167,6 +168,23 @@ mod tests {
                     assert_eq!(whole.text(name), Some(value.as_str()), "{name} after a cut at byte {end}");
                 }
                 assert!(cut.errors("OOM").is_none_or(|count| Some(count) == whole.errors("OOM")));
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_cut_or_changed_at_any_byte_gives_what_is_written_there_or_nothing() {
+        let numbers = |text: &[u8]| {
+            let info = Info::parse(text);
+            let _ = (info.replicas(), info.errors("OOM"));
+            let all = info.fields.keys().filter_map(|name| Some((name.clone(), info.number(name)?)));
+            all.chain(info.keys().map(|keys| ("all keys".to_owned(), keys))).collect::<Vec<_>>()
+        };
+        for text in [REDIS, VALKEY] {
+            // Section by section: as one text it would take minutes.
+            let text = std::str::from_utf8(text).unwrap();
+            for section in text.split_inclusive("\r\n\r\n").map(str::as_bytes).filter(|section| !numbers(section).is_empty()) {
+                hold(section, numbers, is_written);
             }
         }
     }

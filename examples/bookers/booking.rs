@@ -1,7 +1,8 @@
 //! Bookings on MySQL or MariaDB: each locks its slot, thinks while it holds the lock, takes a place and commits.
 
+use crate::open_loop::course::uniform;
 use crate::open_loop::pace::pace;
-use crate::open_loop::ramp::{Ramp, uniform};
+use crate::open_loop::ramp::Ramp;
 use crate::open_loop::requests::{Log, Outcome, Request};
 use anyhow::Context as _;
 use sqlx::Acquire as _;
@@ -50,8 +51,8 @@ pub async fn run(server: MySqlConnectOptions, plan: Plan, log: &Path) -> anyhow:
     let mut log = Log::create(log).with_context(|| format!("create the log {}", log.display()))?;
     let (ended, mut done) = mpsc::unbounded_channel();
     let due: Box<dyn Iterator<Item = Duration> + Send> = match plan.seed {
-        Some(seed) => Box::new(plan.ramp.random(seed)),
-        None => Box::new(plan.ramp.even()),
+        Some(seed) => Box::new(plan.ramp.course().random(seed)),
+        None => Box::new(plan.ramp.course().even()),
     };
     // A moment for the pacer's thread to be there before the first one is due.
     let mut due = pace(Instant::now() + Duration::from_millis(20), due);

@@ -39,7 +39,7 @@ pub async fn run(service: SocketAddr, ramp: Ramp, log: &Path) -> io::Result<Summ
     let mut log = Log::create(log)?;
     let (ended, mut done) = mpsc::unbounded_channel();
     // A moment for the pacer's thread to be there before the first one is due.
-    let mut due = pace(Instant::now() + Duration::from_millis(20), ramp.even());
+    let mut due = pace(Instant::now() + Duration::from_millis(20), ramp.course().even());
     tokio::spawn(async move {
         while let Some(scheduled) = due.recv().await {
             let ended = ended.clone();

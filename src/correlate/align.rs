@@ -1,7 +1,7 @@
 //! The load on the ticks' bins: from the driver's log, or inferred from a throughput gauge of the outermost target.
 
 use super::gather::{Frame, Gauge};
-use crate::judge::robust::{mean, quantile, smooth};
+use crate::judge::robust::{mean, median, quantile, smooth};
 use crate::timeline::{Interval, Offered, Timeline};
 use collectors::api::{Class, Kind, Layer};
 
@@ -42,6 +42,8 @@ pub struct Load {
     pub kind: Offered,
     /// What the rates count.
     pub unit: &'static str,
+    /// How many seconds one count of the log covers.
+    pub interval_s: f64,
 }
 
 /// Over how many seconds the completed rate is averaged.
@@ -191,6 +193,7 @@ impl Load {
             from: None,
             kind: if known { timeline.driver.offered } else { Offered::Achieved },
             unit: REQUESTS,
+            interval_s: median(all().map(|interval| interval.dur_ms / 1e3)),
         })
     }
 
@@ -226,6 +229,7 @@ impl Load {
             from: Some(gauge.name.clone()),
             kind: Offered::Unknown,
             unit: spoken(&gauge.name).map_or(REQUESTS, |group| WORDS[group].0),
+            interval_s: frame.step_s,
         })
     }
 }
@@ -339,6 +343,7 @@ mod tests {
             from: None,
             kind: Offered::Scheduled,
             unit: REQUESTS,
+            interval_s: 1.0,
         };
         assert_eq!(load.served(), [100.0, 100.0, 100.0]);
     }

@@ -24,6 +24,9 @@ pub struct Order {
     pub decided_by: Option<String>,
 }
 
+/// Rows of one object with less than this share of all waiters each are told together.
+const FEW: f64 = 0.1;
+
 /// Orders the movers; `waits` is who waited for whom from around the first onset on.
 pub fn order(frame: &Frame, mut movers: Vec<Move>, waits: &[WaitShare]) -> Order {
     // A ceiling speaks only where no waiting does.
@@ -97,7 +100,23 @@ pub fn shares(waits: &Waits, from_ms: f64, to_ms: f64) -> (Vec<WaitShare>, usize
             *states.entry(state).or_default() += row.count;
         }
     }
-    let mut shares: Vec<WaitShare> = places
+    // PostgreSQL tells a row by where it lies, and every update moves it: rows with few waiters each are told as one.
+    let few = |count: u64| (count as f64) < FEW * all as f64;
+    let mut small: HashMap<Place, u32> = HashMap::new();
+    for (place, _) in places.iter().filter(|(_, (count, _))| few(*count)) {
+        *small.entry((place.0, place.1, place.2, place.3, None)).or_default() += 1;
+    }
+    let mut told: HashMap<Place, (u64, HashMap<&str, u64>)> = HashMap::new();
+    for (place, (count, states)) in places {
+        let table = (place.0, place.1, place.2, place.3, None);
+        let together = few(count) && small.get(&table).is_some_and(|rows| *rows > 1);
+        let entry = told.entry(if together { table } else { place }).or_default();
+        entry.0 += count;
+        for (state, count) in states {
+            *entry.1.entry(state).or_default() += count;
+        }
+    }
+    let mut shares: Vec<WaitShare> = told
         .into_iter()
         .map(|((target, kind, object, index, row), (waiters, states))| WaitShare {
             target: target.to_owned(),
@@ -166,6 +185,19 @@ mod tests {
         assert_eq!(shares[0].blocker_state.as_deref(), Some("running"), "the root of most of them");
         assert_eq!(shares.len(), 2);
         assert_eq!(resource(&shares[0]), "mysql row lock shop.slot PRIMARY 17");
+    }
+
+    #[test]
+    fn a_row_that_moves_with_every_update_is_told_as_its_table_and_one_with_many_waiters_by_itself() {
+        let at = |place: u32| WaitRow { row: Some(format!("(0,{place})")), ..row(1000, None, "public.slot", 1, "running") };
+        let moving: Vec<WaitRow> = (0..30).map(at).collect();
+        let (shares, _) = shares(&Waits { rows: moving.clone(), ..Waits::default() }, 0.0, 5000.0);
+        assert_eq!((shares.len(), shares[0].row.as_deref(), shares[0].waiters), (1, None, 30));
+        assert_eq!(resource(&shares[0]), "mysql row lock public.slot PRIMARY");
+        let hot = (0..30).map(|_| at(99));
+        let (shares, _) = super::shares(&Waits { rows: hot.chain(moving).collect(), ..Waits::default() }, 0.0, 5000.0);
+        assert_eq!((shares.len(), shares[0].waiters), (2, 30));
+        assert!(shares.iter().any(|wait| wait.row.as_deref() == Some("(0,99)")));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[command(name = "correlate", version, about, after_help = after_help())]
 pub struct Options {
     /// The sampler's files: PREFIX.ticks.tsv, and PREFIX.waits.tsv where it does not stand beside it; of one run with a sampler
-    /// on every machine all of them
+    /// on every machine all of them. Gzips are read as well
     #[arg(required_unless_present = "timeline", value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
@@ -49,6 +49,15 @@ pub struct Options {
     /// A file with such gates: a table [gates] of names and gates
     #[arg(long, value_name = "FILE")]
     pub gates: Vec<PathBuf>,
+
+    /// What is full first at this rate, and how many instances carry it: 28000 or 28000/s; by lines through what grew with the
+    /// load, so inferred
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub forecast: Option<f64>,
+
+    /// The share of every capacity that a forecast leaves free
+    #[arg(long, value_name = "SHARE", default_value = "20%", value_parser = share, requires = "forecast")]
+    pub headroom: f64,
 
     /// Append the run to this file of runs and compare it with the earlier ones of its scenario: a knee that fell is exit
     /// code 1
@@ -141,6 +150,22 @@ impl Log {
             columns: self.driver_columns.clone(),
             allow_holes: self.driver_holes,
         }
+    }
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches("/s").replace([',', '_'], "");
+    match number.parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(rate),
+        _ => Err(format!("expected a rate above 0 such as 28000/s, found {text:?}")),
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let (number, scale) = text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |number| (number, 100.0));
+    match number.parse::<f64>() {
+        Ok(value) if (0.0..1.0).contains(&(value / scale)) => Ok(value / scale),
+        _ => Err(format!("expected a share from 0 to under 1 such as 20%, found {text:?}")),
     }
 }
 

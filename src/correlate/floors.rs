@@ -6,7 +6,7 @@
 //! **How it fails.** A run that is saturated at its lowest load has a resting latency that is none; see the caveats.
 
 use super::align::{Basis, Load};
-use super::gather::Frame;
+use super::gather::{Frame, Gauge};
 use super::phases::Phases;
 use crate::judge::robust::median;
 use collectors::api::{Class, Layer};
@@ -57,18 +57,23 @@ pub fn mean_latency(p50: f64, p95: f64, p99: f64) -> Option<f64> {
     (mean.is_finite() && p50 > 0.0).then_some(mean)
 }
 
+/// The busy workers of the target whose rate stands for the load; `None` with a driver's log.
+pub fn busy_workers<'a>(frame: &'a Frame, load: &Load) -> Option<&'a Gauge> {
+    let from = frame.gauge(load.from.as_deref()?)?;
+    frame.gauges.iter().find(|gauge| {
+        gauge.target == from.target
+            && matches!(gauge.class, Some(Class::Utilisation | Class::Occupancy))
+            && gauge.meaning.layer == Some(Layer::Worker)
+            && gauge.meaning.unit == "count"
+    })
+}
+
 /// Busy workers of the outermost target over its rate.
 fn time_in_target(frame: &Frame, load: &Load, phases: &Phases) -> Option<f64> {
     if load.basis == Basis::Measured {
         return None;
     }
-    let from = frame.gauge(load.from.as_deref()?)?;
-    let busy = frame.gauges.iter().find(|gauge| {
-        gauge.target == from.target
-            && matches!(gauge.class, Some(Class::Utilisation | Class::Occupancy))
-            && gauge.meaning.layer == Some(Layer::Worker)
-            && gauge.meaning.unit == "count"
-    })?;
+    let busy = busy_workers(frame, load)?;
     let time = |bin: usize| 1e3 * busy.values[bin].max(0.0) / load.completed[bin];
     // A mean over all low bins: at rest most readings of a gauge of few workers are 0.
     let (mut busy_sum, mut done) = (0.0, 0.0);

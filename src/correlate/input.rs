@@ -1,10 +1,9 @@
 //! Which file is which, and the drivers' logs.
 
 use crate::driver::caveat::RELATIVE_CLOCK;
-use crate::text::InputError;
+use crate::text::{self, InputError};
 use crate::timeline::Timeline;
 use crate::{driver, ticks, waits};
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +20,7 @@ impl Files {
     /// What stands before `ticks.tsv` in the name of the ticks.
     pub fn prefix(&self) -> String {
         let name = self.ticks.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let short = name.strip_suffix(".tsv").unwrap_or(&name);
+        let short = name.trim_end_matches(".gz").trim_end_matches(".tsv");
         short.strip_suffix("ticks").unwrap_or(short).trim_end_matches(['.', '-', '_']).to_owned()
     }
 }
@@ -54,7 +53,7 @@ pub fn files(given: &[PathBuf]) -> Result<Vec<Files>, InputError> {
             return Err(InputError::new(&ticks, "is given twice"));
         }
         let own = named_beside(&ticks);
-        let at = wait_files.iter().position(|path| alone || Some(path) == own.as_ref());
+        let at = wait_files.iter().position(|path| alone || own.as_ref().is_some_and(|own| own.contains(path)));
         let waits = at.map(|at| wait_files.remove(at)).or_else(|| waits_beside(&ticks));
         all.push(Files { ticks, waits });
     }
@@ -66,21 +65,22 @@ pub fn files(given: &[PathBuf]) -> Result<Vec<Files>, InputError> {
 }
 
 fn first_line(path: &Path) -> Result<String, InputError> {
-    let file = File::open(path).map_err(|why| InputError::new(path, format!("cannot be opened: {why}")))?;
+    let file = text::open(path).map_err(|why| InputError::new(path, format!("cannot be opened: {why}")))?;
     let mut line = Vec::new();
     BufReader::new(file).read_until(b'\n', &mut line).map_err(|why| InputError::new(path, format!("cannot be read: {why}")))?;
     Ok(String::from_utf8_lossy(&line).trim_start_matches('\u{feff}').trim_end().to_owned())
 }
 
-/// What the waits of these ticks are called.
-fn named_beside(ticks: &Path) -> Option<PathBuf> {
-    let prefix = ticks.file_name()?.to_str()?.strip_suffix("ticks.tsv")?;
-    Some(ticks.with_file_name(format!("{prefix}waits.tsv")))
+/// What the waits of these ticks are called, plain and packed.
+fn named_beside(ticks: &Path) -> Option<[PathBuf; 2]> {
+    let name = ticks.file_name()?.to_str()?;
+    let prefix = name.strip_suffix(".gz").unwrap_or(name).strip_suffix("ticks.tsv")?;
+    Some(["", ".gz"].map(|end| ticks.with_file_name(format!("{prefix}waits.tsv{end}"))))
 }
 
 /// The waits of the same PREFIX beside the ticks.
 pub fn waits_beside(ticks: &Path) -> Option<PathBuf> {
-    named_beside(ticks).filter(|waits| first_line(waits).is_ok_and(|line| line == waits::FIRST_LINE))
+    named_beside(ticks)?.into_iter().find(|waits| first_line(waits).is_ok_and(|line| line == waits::FIRST_LINE))
 }
 
 /// The drivers' logs of one run as one timeline; `None` where none was given.

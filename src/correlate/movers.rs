@@ -2,21 +2,24 @@
 //!
 //! **Question.** Which gauges say that requests wait, beyond what the load explains? **Method.** Each gauge's signal in the
 //! common currency ([`crate::judge::currency`]) against its expected response ([`crate::judge::rest`]) and the floor of what
-//! is material; then [`crate::judge::depart`] and [`crate::judge::onset`]. A queue that adds to
+//! is material; then [`crate::judge::depart`] and [`crate::judge::onset`], or [`crate::judge::recur`] for what heals and comes back. A queue that adds to
 //! the mean request what no slow request felt, while hardly any fails, holds work that no request waits for; it is judged by
 //! a floor of its own.
 //! A target that stops answering is a mover of its own. A ceiling (95 % of a capacity) counts only for a resource whose
 //! waiting nobody watched. **How it fails.** Where the first mover has no gauge, the first of its consequences that has one
 //! is named: only what is watched can be named.
 
+use super::align::Basis;
 use super::bench::{Bench, CEILING, OFF_PATH_MS, Trace, can_be_first};
+use super::floors::busy_workers;
 use super::gather::Gauge;
 use crate::judge::currency::Measure;
 use crate::judge::depart::{self, Alarm, Excess, Path};
 use crate::judge::onset::{self, Dated};
+use crate::judge::recur::{self, Recurring};
 use crate::judge::robust::{median, quantile};
 use crate::ticks::Lag;
-use collectors::api::Class;
+use collectors::api::{Class, Layer};
 
 /// A gauge that moved, in bins.
 #[derive(Clone, Debug)]
@@ -40,6 +43,11 @@ pub enum Evidence {
     Waits,
     /// Waiting of work that no request waits for.
     OffPath,
+    /// Waiting that heals and comes back with the load, every so many milliseconds.
+    Recurs {
+        /// From one burst to the next.
+        period_ms: u64,
+    },
     /// The target stopped answering.
     Silence,
     /// A capacity used up, its waiting unwatched.
@@ -103,7 +111,7 @@ pub fn trial(bench: &Bench, n: usize) -> Trial {
     };
     let found = follow(bench, n, trace, Evidence::Waits);
     let (Outcome::Moved(moved), Some((trace, _))) = (&found.outcome, &found.tested) else { return found };
-    if !off_path(bench, trace, moved.alarm) {
+    if !off_path(bench, gauge, trace, moved.alarm) {
         return found;
     }
     let Ok(trace) = bench.trace(gauge, class, OFF_PATH_MS) else { return found };
@@ -116,7 +124,7 @@ pub fn trial(bench: &Bench, n: usize) -> Trial {
 }
 
 /// A machine that runs the driver cannot be what gave way.
-fn is_driver(bench: &Bench, gauge: &Gauge) -> bool {
+pub(super) fn is_driver(bench: &Bench, gauge: &Gauge) -> bool {
     bench.frame.targets.iter().any(|target| target.instance == gauge.target && super::caveats::is_driver(target))
 }
 
@@ -131,21 +139,34 @@ pub fn waiting_is_watched(bench: &Bench, gauge: &Gauge) -> bool {
 }
 
 /// Whether nobody felt the waiting that a trace tells: added to the mean request it is more than twice what was added to the
-/// slow ones, while hardly any failed.
-fn off_path(bench: &Bench, trace: &Trace, alarm: usize) -> bool {
+/// slow ones, while hardly any failed; without a driver's log, more than the busy workers can hold.
+fn off_path(bench: &Bench, gauge: &Gauge, trace: &Trace, alarm: usize) -> bool {
     if trace.measure != Measure::MsPerRequest {
         return false;
     }
     let to = bench.phases.range.1;
     let bins = || alarm + (to - alarm) / 3..to;
+    let told = median(bins().map(|bin| trace.excess[bin]));
+    if bench.load.basis == Basis::Inferred {
+        // No latency is known. But who waits further in than a worker holds it meanwhile: where far more wait than workers
+        // are busy, they are no requests.
+        let further_in = gauge.meaning.layer.is_some_and(|layer| layer > Layer::Worker && layer != Layer::Host);
+        return further_in
+            && busy_workers(bench.frame, bench.load).is_some_and(|busy| {
+                let held = median(bins().map(|bin| 1e3 * busy.values[bin] / bench.load.completed[bin]));
+                told > 2.0 * held + bench.floors.wait_ms
+            });
+    }
+    // Who waits is seen to have waited when he is served.
+    let served_at = |bin: usize| bin + (trace.excess[bin].max(0.0) / 1e3 / bench.frame.step_s) as usize;
     let rise = |of: &[f64]| {
         let rest = median(bench.phases.lowest_bins(bench.frame).map(|bin| of[bin]));
-        median(bins().map(|bin| of[bin])) - rest
+        let last = of.iter().rposition(|value| value.is_finite()).unwrap_or(0);
+        median(bins().map(|bin| of[served_at(bin).min(last)])) - rest
     };
     let load = bench.load;
     let felt = [&load.p95_ms, &load.p99_ms, &load.max_ms].into_iter().map(|of| rise(of)).fold(f64::NAN, f64::max);
     let served = median(bins().map(|bin| load.ok[bin] / load.completed[bin]));
-    let told = median(bins().map(|bin| trace.excess[bin]));
     told > 2.0 * (felt.max(0.0) + bench.floors.wait_ms) && felt.is_finite() && served > 0.95
 }
 
@@ -185,9 +206,18 @@ fn flat(measure: Measure, signal: Vec<f64>, over: Vec<f64>, scale: f64, floor: f
 
 fn follow(bench: &Bench, n: usize, trace: Trace, evidence: Evidence) -> Trial {
     let (load, range) = (&bench.phases.axis, bench.phases.range);
-    let excess = Excess { values: &trace.excess, scale: &trace.scale, floor: &trace.floor, load, range };
+    let steps: Vec<(usize, usize)> = bench.phases.parts.iter().filter(|part| part.name == "spike").map(|part| part.bins).collect();
+    let excess = Excess { values: &trace.excess, scale: &trace.scale, floor: &trace.floor, load, range, steps: &steps };
     let path = depart::follow(&excess, bench.windows);
-    let outcome = if let Some(found) = path.departure {
+    // What comes and goes with the load may stay in a step up, or lose its period there: it is looked for before it, too.
+    let in_step = |alarm: usize| steps.iter().any(|(from, to)| (*from..*to).contains(&alarm));
+    let ends = std::iter::once(range.1).chain(steps.iter().map(|(from, _)| *from));
+    let recurring = ends
+        .filter(|_| evidence == Evidence::Waits && path.departure.is_none_or(|found| in_step(found.alarm)))
+        .find_map(|end| recur::recurring(&Excess { range: (range.0, end), ..excess }, bench.windows));
+    let outcome = if let Some(found) = recurring {
+        Outcome::Moved(Box::new(recurs(bench, n, found)))
+    } else if let Some(found) = path.departure {
         Outcome::Moved(Box::new(moved(bench, n, &trace, evidence, found)))
     } else {
         let highest = path.excursions.iter().max_by(|a, b| a.peak.total_cmp(&b.peak));
@@ -210,7 +240,22 @@ fn moved(bench: &Bench, n: usize, trace: &Trace, evidence: Evidence, found: Alar
     if let Lag::Refreshed(seconds) = gauge.meaning.lag {
         onset.low = onset.low.saturating_sub(frame.bins_of(seconds, 1)).max(phases.range.0);
     }
+    Move { gauge: n, onset, alarm: found.alarm, resting: resting(bench, gauge), evidence }
+}
+
+/// Bursts that recur are one departure from the first of them. An earlier one may have been too shallow to be seen; by the
+/// second it was no single burst.
+fn recurs(bench: &Bench, n: usize, found: Recurring) -> Move {
+    let at = found.first.start;
+    let low = at.saturating_sub(found.period as usize).max(bench.phases.range.0);
+    let evidence = Evidence::Recurs { period_ms: (found.period * bench.frame.step_s * 1e3) as u64 };
+    let onset = Dated { low, at, high: found.second.start };
+    Move { gauge: n, onset, alarm: found.second.start, resting: resting(bench, &bench.frame.gauges[n]), evidence }
+}
+
+/// A gauge's readings at rest: median, 5th and 95th percentile.
+fn resting(bench: &Bench, gauge: &Gauge) -> (f64, f64, f64) {
+    let (frame, phases) = (bench.frame, bench.phases);
     let raw = || phases.low_bins().chain((0..frame.bins).filter(|bin| phases.before[*bin])).map(|bin| gauge.values[bin]);
-    let resting = (median(raw()), quantile(raw(), 0.05), quantile(raw(), 0.95));
-    Move { gauge: n, onset, alarm: found.alarm, resting, evidence }
+    (median(raw()), quantile(raw(), 0.05), quantile(raw(), 0.95))
 }

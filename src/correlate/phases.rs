@@ -78,7 +78,8 @@ impl Phases {
 
         let told = told(frame, load, &axis, (first, last));
         let edges = parts::Edges { first, warm: first + warm, low_end, end, last, bins: n };
-        let parts = parts::parts(&held(load, &axis), load.basis == Basis::Measured, edges, frame.step_s);
+        let counted = (load.basis == Basis::Measured).then_some(load.interval_s);
+        let parts = parts::parts(&held(load, &axis), counted, edges, frame.step_s);
         Some(Self { loaded, before, low, range: (first + warm, end), axis, told, top, bottom, parts })
     }
 

@@ -8,6 +8,7 @@ use super::cli::Options;
 use super::clocks;
 use super::explain;
 use super::floors::Floors;
+use super::forecast;
 use super::gates;
 use super::gather::Frame;
 use super::growth::{self, Runs};
@@ -150,20 +151,24 @@ impl Session {
             caveats.push(caveats::recovery_not_told(phases.parts.iter().any(|part| part.name == "spike")));
         }
 
+        let first_bin = first.map(|first| first.onset.low);
         let (movers, shares) = tell::movers(frame, phases, order, shares);
         let verdict = match (movers.is_empty(), caveats.iter().any(|caveat| caveat.can_change_name)) {
             (_, true) => Answer::Inconclusive,
             (true, false) => Answer::Rested,
             (false, false) => Answer::Moved,
         };
+        let knee = knee::find(frame, load, phases);
+        let forecast = options.forecast.map(|rate| forecast::forecast(&bench, first_bin, knee.as_ref(), rate, options.headroom));
         Verdict {
             verdict,
+            forecast,
             first: movers.first().cloned(),
             movers,
             symptoms: felt,
             waits: shares,
             phases: Some(tell::phases(frame, phases)),
-            knee: knee::find(frame, load, phases),
+            knee,
             growth,
             recovery,
             steps: timeline.map(steps::table),
@@ -226,6 +231,7 @@ fn empty(run: Run, caveats: Vec<Caveat>) -> Verdict {
         steps: None,
         gates: Vec::new(),
         caveats,
+        forecast: None,
         history: None,
     }
 }

@@ -138,7 +138,9 @@ mod tests {
 
     fn interval(unix_ms: i64, step: &str, latencies: &[f64]) -> Interval {
         let mut hist = Hist::default();
-        latencies.iter().for_each(|ms| hist.add_ms(*ms));
+        for ms in latencies {
+            hist.add_ms(*ms);
+        }
         Interval {
             unix_ms,
             dur_ms: 1000.0,

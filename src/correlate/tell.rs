@@ -123,12 +123,13 @@ pub fn waited_for(gauge: &Gauge, shares: Option<&[WaitShare]>) -> Option<String>
 }
 
 /// What kind of evidence it is, in words.
-pub fn evidence_text(evidence: Evidence) -> &'static str {
+pub fn evidence_text(evidence: Evidence) -> String {
     match evidence {
-        Evidence::Waits => "waiting",
-        Evidence::OffPath => "work that no request waits for",
-        Evidence::Silence => "stopped answering",
-        Evidence::Ceiling => "capacity used up; its waiting was not watched",
+        Evidence::Waits => "waiting".to_owned(),
+        Evidence::Recurs { period_ms } => format!("again and again, every {} s", short(period_ms as f64 / 1e3)),
+        Evidence::OffPath => "work that no request waits for".to_owned(),
+        Evidence::Silence => "stopped answering".to_owned(),
+        Evidence::Ceiling => "capacity used up; its waiting was not watched".to_owned(),
     }
 }
 
@@ -147,7 +148,7 @@ fn mover(frame: &Frame, phases: &Phases, found: &Move) -> Mover {
         tied_with: Vec::new(),
         resource: if gauge.meaning.resource.is_empty() { gauge.name.clone() } else { gauge.meaning.resource.clone() },
         basis: if gauge.guessed { Basis::Inferred } else { Basis::Measured },
-        evidence: evidence_text(found.evidence).to_owned(),
+        evidence: evidence_text(found.evidence),
         decided_by: None,
         class_guessed: gauge.guessed,
     }

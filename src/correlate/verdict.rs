@@ -1,6 +1,7 @@
 //! The verdict: one typed struct with everything that a report prints. Fields stand in the order of the JSON.
 
 use super::align::Basis;
+use super::forecast::Forecast;
 use super::growth::Growth;
 use super::recovery::Recovery;
 use super::steps::Step;
@@ -331,6 +332,9 @@ pub struct Verdict {
     pub gates: Vec<GateResult>,
     /// What the reader must know.
     pub caveats: Vec<Caveat>,
+    /// How full everything is at a rate that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<Forecast>,
     /// Against earlier runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,

@@ -1,10 +1,8 @@
 //! A log as bytes: gzip unwrapped, byte-order mark dropped, lines and quoted records read without ever holding the file.
 
 use super::fields::Fields;
-use crate::text::InputError;
-use flate2::read::MultiGzDecoder;
+use crate::text::{self, InputError};
 use memchr::memchr;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -45,15 +43,7 @@ impl Input {
         if path.is_dir() {
             return Err(InputError::new(path, "is a folder, not a log"));
         }
-        let mut file = File::open(path).map_err(failed)?;
-        let mut magic = Vec::new();
-        file.by_ref().take(4).read_to_end(&mut magic).map_err(failed)?;
-        let whole = io::Cursor::new(magic.clone()).chain(file);
-        let mut input = if magic.starts_with(&[0x1f, 0x8b]) {
-            Self::of(path, Box::new(MultiGzDecoder::new(whole)))
-        } else {
-            Self::of(path, Box::new(whole))
-        };
+        let mut input = Self::of(path, text::open(path).map_err(failed)?);
         input.fill_to(3)?;
         if input.buffer.starts_with(b"\xef\xbb\xbf") {
             input.at = 3;

@@ -3,9 +3,10 @@
 //! **Question.** Did this signal leave what the load explains, and stay away while the load was at least as high?
 //! **Method.** A one-sided CUSUM (Page 1954) of the excess in scales, with allowance ½ and increments held to ±4, so that no
 //! single reading decides; its height from Siegmund's approximation of the average run length (Siegmund 1985), over all
-//! gauges and bins of the run. An alarm counts only if the smoothed excess is over half the floor in 80 % of the window
-//! after it, and in 60 % of all later bins whose load is at least that of the alarm: saturation does not heal while the load
-//! rises, a cron job does. What alarmed and healed is kept as an excursion and the search goes on behind it.
+//! gauges and bins of the run. An alarm counts only if the smoothed excess is over half the floor in 80 % of a window of the
+//! next bins whose load is at least that of the alarm, and in 60 % of all later ones: saturation does not heal while the load
+//! rises, a cron job does. In a step up there is no climb to stay through: there it must last to the end of the step. What
+//! alarmed and healed is kept as an excursion and the search goes on behind it.
 //! **How it fails.** A departure in the very last bins of the load has nothing left to stay through and is not counted. A
 //! cron job that begins near the top of the load and runs to its end looks like a departure.
 
@@ -71,6 +72,8 @@ pub struct Excess<'a> {
     pub load: &'a [f64],
     /// The first bin that is judged, and the one behind the last.
     pub range: (usize, usize),
+    /// Steps up in the load, from their first bin to the one behind their last.
+    pub steps: &'a [(usize, usize)],
 }
 
 /// The height that gives an average run length of `bins · gauges / chance` bins: Siegmund's
@@ -116,31 +119,54 @@ pub fn follow(excess: &Excess, windows: Windows) -> Path {
             n += 1;
             continue;
         }
-        let load = excess.load[n];
+        if let Some((_, end)) = excess.steps.iter().find(|(from, to)| (*from..*to).contains(&n)) {
+            if lasts(excess, &over, n + 1, (*end).min(to)) {
+                path.departure = Some(Alarm { start, alarm: n });
+                break;
+            }
+            (sum, start, n) = heal(excess, &smoothed, &mut path, start, n);
+            continue;
+        }
+        let as_high = |bin: &usize| excess.values[*bin].is_finite() && excess.load[*bin] >= 0.95 * excess.load[n];
         let share = |bins: &mut dyn Iterator<Item = usize>| {
             let (mut all, mut held) = (0, 0);
-            for bin in bins.filter(|bin| excess.values[*bin].is_finite() && excess.load[*bin] >= 0.95 * load) {
+            for bin in bins {
                 all += 1;
                 held += usize::from(over(bin));
             }
             (all, f64::from(held as u32) / f64::from(all.max(1) as u32))
         };
-        let (soon, lasted) = share(&mut (n + 1..(n + 1 + windows.last).min(to)));
-        let (_, stayed) = share(&mut (n + 1..to));
+        // Where visitors come at random the load dips after any high bin: the window is of bins of that load, not of time.
+        let (soon, lasted) = share(&mut (n + 1..to).filter(as_high).take(windows.last));
+        let (_, stayed) = share(&mut (n + 1..to).filter(as_high));
         if soon >= (windows.last / 3).max(3) && lasted >= 0.8 && stayed >= 0.6 {
             path.departure = Some(Alarm { start, alarm: n });
             break;
         }
-        // Soon healed: go on behind it.
-        let mut end = n;
-        while end < to && (over(end) || smoothed[end].is_nan()) {
-            end += 1;
-        }
-        let peak = (start..end).map(|bin| smoothed[bin]).fold(0.0, f64::max);
-        path.excursions.push(Excursion { start, end, peak });
-        (sum, start, n) = (0.0, end, end);
+        (sum, start, n) = heal(excess, &smoothed, &mut path, start, n);
     }
     path
+}
+
+/// Whether it lasts from a bin to the end of a step: there is no climb to stay through.
+fn lasts(excess: &Excess, over: &impl Fn(usize) -> bool, from: usize, to: usize) -> bool {
+    let held = |from: usize| {
+        let known: Vec<bool> = (from..to).filter(|bin| excess.values[*bin].is_finite()).map(over).collect();
+        (known.len(), known.iter().filter(|over| **over).count() as f64 / known.len().max(1) as f64)
+    };
+    let ((all, whole), (_, end)) = (held(from), held(to - (to.saturating_sub(from)).div_ceil(4)));
+    all >= 3 && whole >= 0.8 && end >= 0.8
+}
+
+/// Soon healed: notes it and goes on behind it. The sum, its last zero and the bin from there.
+fn heal(excess: &Excess, smoothed: &[f64], path: &mut Path, start: usize, from: usize) -> (f64, usize, usize) {
+    let mut end = from;
+    while end < excess.range.1 && (smoothed[end] > 0.5 * excess.floor[end] || smoothed[end].is_nan()) {
+        end += 1;
+    }
+    let peak = (start..end).map(|bin| smoothed[bin]).fold(0.0, f64::max);
+    path.excursions.push(Excursion { start, end, peak });
+    (0.0, end, end)
 }
 
 #[cfg(test)]
@@ -163,7 +189,7 @@ mod tests {
 
     fn judge(values: &[f64], load: &[f64]) -> Path {
         let n = values.len();
-        let excess = Excess { values, scale: &vec![1.0; n], floor: &vec![4.0; n], load, range: (0, n) };
+        let excess = Excess { values, scale: &vec![1.0; n], floor: &vec![4.0; n], load, range: (0, n), steps: &[] };
         follow(&excess, WINDOWS)
     }
 
@@ -216,6 +242,26 @@ mod tests {
         let load: Vec<f64> = (0..300).map(|n| if (200..230).contains(&n) { 900.0 } else { 300.0 }).collect();
         let values: Vec<f64> = (0..300).map(|n| if (202..230).contains(&n) { 60.0 } else { 0.0 }).collect();
         assert!(judge(&values, &load).departure.is_some_and(|alarm| alarm.alarm < 210));
+    }
+
+    #[test]
+    fn in_a_step_up_it_has_to_last_to_the_end_of_the_step_whatever_comes_behind() {
+        let load: Vec<f64> = (0..300).map(|n| if (100..130).contains(&n) { 900.0 } else { 850.0 }).collect();
+        let judge = |until: usize| {
+            let values: Vec<f64> = (0..300).map(|n| if (102..until).contains(&n) { 60.0 } else { 0.0 }).collect();
+            let excess = Excess {
+                values: &values,
+                scale: &[1.0; 300],
+                floor: &[4.0; 300],
+                load: &load,
+                range: (0, 300),
+                steps: &[(100, 130)],
+            };
+            follow(&excess, WINDOWS)
+        };
+        assert!(judge(130).departure.is_some_and(|alarm| (100..110).contains(&alarm.alarm)), "{:?}", judge(130));
+        let healed = judge(122);
+        assert_eq!((healed.departure, healed.excursions.len()), (None, 1), "{healed:?}");
     }
 
     #[test]

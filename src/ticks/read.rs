@@ -1,9 +1,8 @@
 //! Reading the ticks: row by row, or whole as one series a column.
 
 use super::{Child, FIRST_LINE, Header, Target};
-use crate::text::{InputError, number_at, parse_number, unescape};
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use crate::text::{self, InputError, number_at, parse_number, unescape};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// One row. A missing cell is NaN.
@@ -24,7 +23,7 @@ pub struct Row {
 /// Reads a file row by row in constant memory.
 pub struct Reader {
     path: PathBuf,
-    input: BufReader<File>,
+    input: BufReader<Box<dyn Read>>,
     line: Vec<u8>,
     number: u64,
     header: Header,
@@ -43,9 +42,9 @@ enum Slot {
 }
 
 impl Reader {
-    /// Reads up to the first row.
+    /// Reads up to the first row; the file may be a gzip.
     pub fn open(path: &Path) -> Result<Self, InputError> {
-        let file = File::open(path).map_err(|why| InputError::new(path, format!("cannot be opened: {why}")))?;
+        let file = text::open(path).map_err(|why| InputError::new(path, format!("cannot be opened: {why}")))?;
         let mut reader = Self {
             path: path.to_owned(),
             input: BufReader::with_capacity(1 << 18, file),

@@ -1,9 +1,8 @@
 //! Reading the waits.
 
 use super::FIRST_LINE;
-use crate::text::{InputError, unescape};
+use crate::text::{self, InputError, unescape};
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -51,9 +50,9 @@ pub struct Waits {
     pub statements: HashMap<String, String>,
 }
 
-/// Reads a whole file. A cut last line is dropped.
+/// Reads a whole file, plain or a gzip. A cut last line is dropped.
 pub fn read(path: &Path) -> Result<Waits, InputError> {
-    let file = File::open(path).map_err(|why| InputError::new(path, format!("cannot be opened: {why}")))?;
+    let file = text::open(path).map_err(|why| InputError::new(path, format!("cannot be opened: {why}")))?;
     let mut input = BufReader::new(file);
     let (mut waits, mut names, mut line, mut number) = (Waits::default(), Vec::new(), Vec::new(), 0);
     loop {

@@ -13,6 +13,7 @@ mod sampler {
     mod driver;
     mod faults;
     mod schedule;
+    mod silence;
     mod stop;
 }
 mod driver;
@@ -20,6 +21,7 @@ mod correlate {
     mod answers;
     mod caveats;
     mod clocks;
+    mod forecast;
     mod gates;
     mod held;
     mod history;
@@ -29,6 +31,7 @@ mod correlate {
 }
 
 mod support {
+    pub mod declared;
     pub mod held;
     pub mod made;
     pub mod memcached;
@@ -59,13 +62,17 @@ mod live {
     mod postgres_locks;
     mod query;
     mod redis;
+    #[cfg(target_os = "linux")]
+    mod silent;
     mod status;
 }
 
 #[path = "../../examples/open_loop/open_loop.rs"]
 mod open_loop;
 
+mod complaints;
 mod readme;
 mod real_drivers;
+mod stories;
 mod story_mysql;
 mod story_on_sale;

@@ -19,7 +19,7 @@ fn a_plain_host_is_port_3306_and_the_login_name() {
     let found = target("DB", "").unwrap();
     assert_eq!(found.endpoint, "DB:3306");
     assert_eq!((found.options.get_host(), found.options.get_port(), found.options.get_username()), ("DB", 3306, "login"));
-    assert!(!found.has_password && !found.local);
+    assert!(!found.has_password && found.cores.is_none());
 }
 
 #[test]
@@ -27,14 +27,14 @@ fn a_socket_is_taken_as_a_path_or_as_an_option_of_the_url() {
     for endpoint in ["/run/m.sock", "mysql://login@localhost?socket=/run/m.sock"] {
         let found = target(endpoint, "").unwrap();
         assert_eq!(found.endpoint, "/run/m.sock");
-        assert!(found.local && found.cores().is_some());
+        assert!(found.cores.is_some());
     }
 }
 
 #[test]
 fn cores_are_those_given_and_unknown_on_a_server_elsewhere() {
-    assert_eq!(target("db", "").unwrap().cores(), None);
-    assert_eq!(target("db", "cores = 16").unwrap().cores(), Some(16.0));
+    assert_eq!(target("db", "").unwrap().cores, None);
+    assert_eq!(target("db", "cores = 16").unwrap().cores, Some(16.0));
 }
 
 #[test]

@@ -150,6 +150,7 @@ fn table(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damaged::{every_change, every_cut};
     use proptest::prelude::*;
 
     fn rows(text: &str) -> Vec<Row> {
@@ -193,6 +194,27 @@ mod tests {
         assert_eq!(found.iter().map(|waiter| waiter.kind).collect::<Vec<_>>(), ["metadata", "advisory"]);
         assert_eq!((found[0].statement.as_deref(), found[0].statement_ms), (Some("SELECT ?"), Some(1500.5)));
         assert_eq!(found[1].statement.as_deref(), Some("SELECT GET_LOCK(...)"));
+    }
+
+    #[test]
+    fn real_rows_cut_or_changed_at_any_byte_never_give_more_waiters() {
+        let few = |text: &str| text.split_inclusive('\n').filter(|line| !line.starts_with('#')).take(3).collect::<String>();
+        let texts = [
+            few(include_str!("../../../fixtures/mariadb/10.11.19/transactions_200.tsv")),
+            few(include_str!("../../../fixtures/mariadb/10.11.19/locks_200.tsv")),
+            few(include_str!("../../../fixtures/mariadb/10.11.19/sessions_200.tsv")),
+        ];
+        for at in 0..texts.len() {
+            let bytes = texts[at].as_bytes();
+            for damaged in every_cut(bytes).map(<[u8]>::to_vec).chain(every_change(bytes)) {
+                let mut texts = texts.clone();
+                texts[at] = String::from_utf8_lossy(&damaged).into_owned();
+                let [transactions, locks, sessions] = texts.each_ref().map(|text| rows(text));
+                let (found, _) = super::sessions(&sessions);
+                let (waiters, _, _) = row_waits(&transactions, &locks, &found);
+                assert!(waiters.len() <= transactions.len(), "{texts:?}");
+            }
+        }
     }
 
     proptest! {

@@ -148,6 +148,7 @@ pub fn granted(rows: &[Row], objects: &BTreeMap<Object, HashSet<String>>) -> (Ho
 mod tests {
     use super::super::{roots, waits_for};
     use super::*;
+    use crate::damaged::{every_change, every_cut};
 
     fn rows(text: &str) -> Vec<Row> {
         let cell = |cell: &str| if cell == "NULL" { None } else { Some(cell.to_owned()) };
@@ -173,6 +174,28 @@ mod tests {
         assert!(explicit.is_empty());
         let heads = roots(&found[1].lock, &holders, &waits_for(&found));
         assert!(heads.contains(&44), "{heads:?}");
+    }
+
+    #[test]
+    fn rows_cut_or_changed_at_any_byte_never_give_more_waiters_or_a_holder_that_is_not_told() {
+        let waits = "50\t10\tWaiting for table metadata lock\t3\t2000000000\tALTER TABLE slot ADD c INT\n51\t11\tUser lock\t5\t1000000000\tSELECT 1\n";
+        let wanted = "50\tTABLE\tshop\tslot\tEXCLUSIVE\n51\tUSER LEVEL LOCK\tNULL\tx\tEXCLUSIVE\n";
+        let held = "0\t50\tSHARED_UPGRADABLE\tTRANSACTION\n0\t44\tSHARED_READ\tTRANSACTION\n";
+        let texts = [waits, wanted, held].map(str::to_owned);
+        for at in 0..texts.len() {
+            let bytes = texts[at].as_bytes();
+            for damaged in every_cut(bytes).map(<[u8]>::to_vec).chain(every_change(bytes)) {
+                let mut texts = texts.clone();
+                texts[at] = String::from_utf8_lossy(&damaged).into_owned();
+                let mut found = waiters(&rows(&texts[0]));
+                assert!(found.len() <= texts[0].lines().count(), "{texts:?}");
+                let objects = pending(&rows(&texts[1]), &mut found);
+                let (holders, _) = granted(&rows(&texts[2]), &objects);
+                for holder in holders.values().flatten() {
+                    assert!(texts[2].contains(&holder.to_string()), "{holder} in {texts:?}");
+                }
+            }
+        }
     }
 
     #[test]

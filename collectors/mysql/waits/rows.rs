@@ -186,6 +186,7 @@ pub fn prepared() -> Holder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::damaged::{every_change, every_cut};
     use proptest::prelude::*;
 
     fn rows(text: &str) -> Vec<Row> {
@@ -254,6 +255,21 @@ mod tests {
         assert_eq!((idle.session.as_str(), idle.state.as_deref(), idle.seconds), ("7", Some("idle in transaction"), 3.0));
         assert_eq!(idle.statement.as_deref(), Some("SELECT * FROM t WHERE id = ? FOR UPDATE"));
         assert_eq!(found[&42].session, "thread 42 thread/innodb/purge");
+    }
+
+    #[test]
+    fn real_rows_cut_or_changed_at_any_byte_never_give_more_waiters_and_no_other_wait_of_0() {
+        let all = include_str!("../../../fixtures/mysql/9.7.4/row_waiters_200.tsv");
+        let some: String = all.split_inclusive('\n').filter(|line| !line.starts_with('#')).take(3).collect();
+        let damaged = every_cut(some.as_bytes()).map(<[u8]>::to_vec).chain(every_change(some.as_bytes()));
+        for text in damaged.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()) {
+            let rows = rows(&text);
+            let found = waiters(&rows);
+            assert!(found.len() <= rows.len(), "{text}");
+            let new_zero = |ms: Option<f64>| ms == Some(0.0) && !text.contains("\t0\t");
+            assert!(!found.iter().any(|waiter| new_zero(waiter.statement_ms) || new_zero(waiter.since_ms)), "{text}");
+            let _ = (holders(&rows), sessions(&rows));
+        }
     }
 
     proptest! {

@@ -1,4 +1,6 @@
 use super::*;
+use crate::damaged::{every_change, hold, is_written};
+use crate::http::whole_lines;
 use proptest::prelude::*;
 
 macro_rules! fixture {
@@ -93,6 +95,32 @@ const REAL: [&str; 6] = [
     include_str!("../../../fixtures/pgbouncer/1.26.1/databases.tsv"),
     include_str!("../../../fixtures/pgbouncer/1.26.1/users.tsv"),
 ];
+
+#[test]
+fn real_answers_cut_or_changed_at_any_byte_give_what_is_written_there_or_nothing() {
+    let texts = |bytes: &[u8]| String::from_utf8_lossy(whole_lines(bytes)).into_owned();
+    for text in [REAL[0], REAL[3]] {
+        let values = |bytes: &[u8]| {
+            let found = pools(&table(&texts(bytes))).unwrap_or_default();
+            let numbers = found.into_iter().flat_map(|pool| {
+                let key = format!("{}/{}", pool.database, pool.user);
+                [pool.waiting, pool.clients, pool.active, pool.login]
+                    .into_iter()
+                    .enumerate()
+                    .map(move |(at, one)| ((key.clone(), at), one))
+            });
+            numbers.filter_map(|(name, number)| Some((name, number?))).collect::<Vec<_>>()
+        };
+        hold(text.as_bytes(), values, is_written);
+    }
+    for text in REAL {
+        for changed in every_change(text.as_bytes()) {
+            let table = table(&texts(&changed));
+            let _ = (Sizes::new(&table, &table).of("shop", "app"), pairs(&table, "list", "items"));
+            assert!(stats(&table).into_iter().all(|(_, value)| value.is_finite()));
+        }
+    }
+}
 
 proptest! {
     #[test]

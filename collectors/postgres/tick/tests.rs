@@ -1,5 +1,6 @@
 use super::*;
 use crate::api::Class;
+use crate::damaged::{every_change, every_cut};
 use proptest::prelude::*;
 
 /// What real servers answered while 40 sessions waited for one row.
@@ -161,6 +162,25 @@ fn resets_restarts_and_promotions_are_told_once() {
         changes(marks("5", "2", "0"), &marks("5", "1", "1")),
         ["the server was started anew", "the server is a primary now"]
     );
+}
+
+#[test]
+fn real_rows_changed_at_any_byte_give_what_is_written_there_or_nothing() {
+    for (_, catalogue, row) in SERVERS {
+        let (_, tick, whole) = recorded(catalogue, row, &everything());
+        let places: BTreeMap<String, usize> = tick.cells.iter().enumerate().map(|(at, cell)| (cell.alias(), at)).collect();
+        for at in 0..whole.len() {
+            let Some(text) = &whole[at] else { continue };
+            for damaged in every_cut(text.as_bytes()).map(<[u8]>::to_vec).chain(every_change(text.as_bytes())) {
+                let mut row = whole.clone();
+                row[at] = Some(String::from_utf8_lossy(&damaged).into_owned());
+                for (name, value) in tick.parse(std::slice::from_ref(&row)).reading.values {
+                    let cell = row[places[name]].as_deref();
+                    assert_eq!(cell.and_then(number), Some(value), "{name} in {cell:?}");
+                }
+            }
+        }
+    }
 }
 
 proptest! {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::damaged::every_change;
 use proptest::prelude::*;
 
 const SERVERS: [(&str, &str); 4] = [
@@ -156,6 +157,20 @@ fn only_relations_of_this_database_and_shared_ones_are_looked_up() {
     let lock = |database, relation| Lock { database: Some(database), relation: Some(relation), ..waiter("relation") };
     let wanted = relations(&[lock(5, 10), lock(0, 1262), lock(7, 10_000), Lock { class: Some(2615), ..waiter("object") }], Some(5));
     assert_eq!(wanted, BTreeSet::from([10, 1262, 2615]));
+}
+
+#[test]
+fn real_rows_changed_at_any_byte_never_panic_and_never_give_more_waiters() {
+    // The first rows; all forty look alike.
+    for (text, names_text) in SERVERS {
+        let few: String = text.split_inclusive('\n').take(4).collect();
+        let most = rows(&few).len();
+        for changed in every_change(few.as_bytes()) {
+            let found = locks(&rows(&String::from_utf8_lossy(&changed)));
+            // A line end in the middle makes one row two.
+            assert!(assemble(&found, &names(names_text), Some(5)).len() <= most + 1);
+        }
+    }
 }
 
 proptest! {

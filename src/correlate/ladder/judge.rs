@@ -284,6 +284,7 @@ impl Line {
             from: None,
             kind: Offered::Achieved,
             unit: "req/s",
+            interval_s: first.step_s,
         };
         let low_end = bins[rest - 1].1;
         let phases = Phases {
@@ -367,7 +368,7 @@ impl Line {
             tied_with: Vec::new(),
             resource: if gauge.meaning.resource.is_empty() { gauge.name.clone() } else { gauge.meaning.resource.clone() },
             basis: if gauge.guessed { Basis::Inferred } else { Basis::Measured },
-            evidence: tell::evidence_text(found.evidence).to_owned(),
+            evidence: tell::evidence_text(found.evidence),
             decided_by: None,
         }
     }

@@ -98,7 +98,7 @@ fn file_name(path: &Path) -> String {
 /// What stands before `ticks.tsv`; the folder's name where nothing does.
 fn prefix_of_ticks(path: &Path) -> Option<String> {
     let name = file_name(path);
-    let prefix = name.strip_suffix("ticks.tsv")?.trim_end_matches(['.', '-', '_']).to_owned();
+    let prefix = name.strip_suffix(".gz").unwrap_or(&name).strip_suffix("ticks.tsv")?.trim_end_matches(['.', '-', '_']).to_owned();
     if prefix.is_empty() { path.parent().map(file_name) } else { Some(prefix) }
 }
 

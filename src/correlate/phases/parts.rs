@@ -6,7 +6,7 @@
 //! falls at the end is the cool-down.
 //! **How it fails.** A closed loop sends less when the site slows down: its plateau may fall and rise by itself.
 
-use crate::judge::segment::{Piece, pieces};
+use crate::judge::segment::{Piece, Points, pieces};
 
 /// A part of the run.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,11 +59,25 @@ pub struct Edges {
     pub bins: usize,
 }
 
-/// The parts of a run, from its offered rate; without a driver who `counted` it, from what a target completed.
-pub fn parts(offered: &[f64], counted: bool, edges: Edges, step_s: f64) -> Vec<Part> {
+/// The parts of a run, from its offered rate, `counted` by a driver over so many seconds; without one, from what a target
+/// completed.
+pub fn parts(offered: &[f64], counted: Option<f64>, edges: Edges, step_s: f64) -> Vec<Part> {
     let lead = ((3.0 / step_s).round() as usize).max(2);
     let least = lead.min((edges.last - edges.first) / 20).max(3);
-    let found = pieces(offered, (edges.first, edges.last), least, if counted { NOISE } else { WANDERS });
+    let points = Points {
+        least,
+        finest: counted.map_or(1, |interval| (interval / step_s).round().max(1.0) as usize),
+        noise: if counted.is_some() { NOISE } else { WANDERS },
+    };
+    // The first and the last count of a log may cover a part of their time only.
+    let (from, to) = (edges.first + points.finest, edges.last.saturating_sub(points.finest));
+    let mut found = pieces(offered, if from < to { (from, to) } else { (edges.first, edges.last) }, points);
+    if let Some(piece) = found.first_mut() {
+        piece.bins.0 = edges.first;
+    }
+    if let Some(piece) = found.last_mut() {
+        piece.bins.1 = edges.last;
+    }
     let mut names = name(&found, lead);
     soaks(&found, &mut names, (edges.last - edges.first) as f64 * step_s, step_s);
     let mut parts = vec![
@@ -205,7 +219,7 @@ mod tests {
         let last = offered.len();
         offered.extend([0.0; 5]);
         let edges = Edges { first: 5, warm: 5, low_end: 5, end: last, last, bins: last + 5 };
-        let found = parts(&offered, true, edges, 1.0);
+        let found = parts(&offered, Some(1.0), edges, 1.0);
         assert!(found.windows(2).all(|pair| pair[0].bins.1 == pair[1].bins.0), "no holes in {found:?}");
         found.into_iter().filter(|part| part.name != "rest").map(|part| (part.name, part.bins.1 - part.bins.0)).collect()
     }
@@ -220,6 +234,12 @@ mod tests {
             names(&[(60, 20.0, 20.0), (180, 20.0, 200.0), (60, 200.0, 200.0), (20, 300.0, 300.0), (40, 20.0, 20.0)]),
             ["plateau", "climb", "plateau", "spike", "cool-down"]
         );
+    }
+
+    #[test]
+    fn a_last_count_of_half_its_time_does_not_tilt_the_spike_that_it_ends() {
+        let plan = [(10, 10.0, 10.0), (40, 10.0, 110.0), (5, 350.0, 350.0), (1, 175.0, 175.0)];
+        assert_eq!(names(&plan)[1..], ["climb", "spike", "cool-down"]);
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub fn render(verdict: &Verdict) -> String {
     super::held::growth(&mut page, verdict);
     super::held::recovery(&mut page, verdict);
     super::steps::table(&mut page, verdict);
+    forecast(&mut page, verdict);
     history(&mut page, verdict);
     rest(&mut page, verdict);
     if let Some(clock) = &verdict.run.clock {
@@ -177,6 +178,28 @@ pub fn felt(symptom: &Symptom) -> String {
         None => String::new(),
     };
     format!("{} req/s  {step}: {what}{after}", rounded(symptom.rate_per_s).0)
+}
+
+/// How full everything is at the rate that was asked for.
+fn forecast(page: &mut Page, verdict: &Verdict) {
+    let Some(forecast) = &verdict.forecast else { return };
+    let label = format!("At {} {}", number(forecast.rate_per_s), verdict.run.rate_unit);
+    if let Some(why) = &forecast.refused {
+        page.line(&label, format!("not told: {why}"), None);
+        return;
+    }
+    for filled in forecast.gauges.iter().take(4) {
+        let (full, low, high) = rounded(filled.full_at_per_s);
+        let text = format!("{} {:.0} % full; full at {full} ({low} to {high})", filled.gauge, 100.0 * filled.share);
+        page.line(&label, text, Some(Basis::Inferred));
+    }
+    if let (Some(instances), Some(with_one_lost)) = (forecast.instances, forecast.instances_with_one_lost) {
+        let text = format!(
+            "{instances} of what was measured carry it with {:.0} % free, {with_one_lost} with one lost",
+            100.0 * forecast.headroom
+        );
+        page.line("Instances", text, Some(Basis::Inferred));
+    }
 }
 
 /// The run against the earlier ones of its scenario.

@@ -1,6 +1,9 @@
 //! What correlate answers on runs whose answer is known.
 
-use crate::support::made::{Made, said};
+use crate::support::made::{Made, START, said};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::fs::File;
 use std::path::Path;
 
 fn near(value: f64, wanted: f64, share: f64) -> bool {
@@ -110,6 +113,32 @@ fn explain_says_in_words_and_in_a_table_why() {
     let (code, _, why) = explain("app.pool_waitin");
     assert_eq!(code, Some(2));
     assert!(why.contains("hint: app.pool_waiting"), "{why}");
+}
+
+#[test]
+fn files_packed_as_gzips_are_judged_as_the_plain_ones_are_and_the_waits_beside_them_are_found() {
+    let files = Made::default().write();
+    let head = "#whatgives waits 1\nunix_ms\ttarget\tkind\tobject\twaiter\n";
+    std::fs::write(files.path("waits"), format!("{head}{}\tapp\trow\tshop.slot\t7\n", START + 100_000)).unwrap();
+    let mut plain = files.correlate();
+    assert_eq!(plain.verdict["waits"][0]["object"], "shop.slot", "{:#}", plain.verdict["waits"]);
+    let [ticks, waits, timeline] = ["ticks", "waits", "timeline"].map(|kind| {
+        let path = files.path(kind);
+        let packed = path.with_extension("tsv.gz");
+        let mut out = GzEncoder::new(File::create(&packed).unwrap(), Compression::fast());
+        std::io::copy(&mut File::open(&path).unwrap(), &mut out).unwrap();
+        out.finish().unwrap();
+        std::fs::remove_file(path).unwrap();
+        packed.display().to_string()
+    });
+    let mut packed = said(&ticks, &["--driver", &timeline]);
+    assert_eq!(packed.verdict["run"]["waits"], waits);
+    for said in [&mut plain, &mut packed] {
+        for path in ["ticks", "waits"] {
+            said.verdict["run"][path].take();
+        }
+    }
+    assert_eq!(plain.verdict, packed.verdict);
 }
 
 /// The simulated runs in the tree: the planted resource, its gauges and its onset are in their truth.

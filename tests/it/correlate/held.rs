@@ -35,11 +35,11 @@ fn a_leak_of_a_known_slope_is_found_within_a_fifth() {
 #[test]
 fn a_hundred_runs_without_a_leak_have_none() {
     for seed in 0..100 {
-        let plateau = [150, 240, 420][seed as usize % 3];
+        let plateau = [200, 300, 420][seed as usize % 3];
         let plan = vec![(20, 4.0, 4.0), (40, 4.0, 15.0), (plateau, 15.0, 15.0)];
-        let (verdict, text) = Held { seed, plan, ..Held::default() }.write().verdict(&[]);
+        let (verdict, text) = Held { plan, seed, ..Held::default() }.write().verdict(&[]);
         assert_eq!(grown(&verdict), [], "seed {seed}: {text}");
-        assert!(verdict["growth"]["plateaus"][0]["judged"].as_u64().unwrap() >= 5, "{:#}", verdict["growth"]);
+        assert!(verdict["growth"]["plateaus"][0]["judged"].as_u64().unwrap() >= 4, "{:#}", verdict["growth"]);
     }
 }
 
@@ -171,4 +171,34 @@ fn a_plateau_that_was_given_and_is_too_short_is_a_caveat() {
     };
     assert!(codes(&["--phase", "plateau=80..90"]).contains(&"plateau_too_short".to_owned()));
     assert!(codes(&[]).contains(&"growth_not_told".to_owned()));
+}
+
+/// Five minutes of climb with a key that expires every 30 s, or with a job of others, or with neither.
+fn cache(stampede_s: Option<usize>, job_s: Option<usize>, seed: u64) -> (Value, String) {
+    let plan = vec![(40, 5.0, 5.0), (240, 5.0, 60.0), (60, 60.0, 60.0)];
+    Held { plan, seed, stampede_s, job_s, ..Held::default() }.write().verdict(&[])
+}
+
+#[test]
+fn a_stampede_at_every_expiry_is_one_departure_from_its_first_and_told_with_its_period() {
+    for seed in 0..5 {
+        let (verdict, text) = cache(Some(30), None, seed);
+        let first = &verdict["first"];
+        assert!(first["gauge"].as_str().is_some_and(|gauge| gauge.starts_with("cache.")), "{text}");
+        assert_eq!(first["evidence"], "again and again, every 30 s", "{text}");
+        // Expiries are at every thirtieth second; from the one at 90 s on they are deep enough to be seen.
+        let at = first["onset"]["elapsed_s"].as_f64().unwrap();
+        assert!((at % 30.0).min(30.0 - at % 30.0) <= 1.0 && at <= 150.0, "{at}: {text}");
+        assert!(text.contains("again and again, every 30 s"), "{text}");
+    }
+}
+
+#[test]
+fn a_job_of_the_same_size_at_any_load_is_no_mover() {
+    for (job_s, seed) in [(60, 0), (60, 1), (45, 2), (150, 3), (90, 4)] {
+        let (verdict, text) = cache(None, Some(job_s), seed);
+        assert!(verdict["first"].is_null(), "every {job_s} s: {text}");
+    }
+    let (_, text) = cache(None, Some(150), 5);
+    assert!(text.contains("Not with the load") && text.contains("cache.waiting"), "{text}");
 }

@@ -82,6 +82,7 @@ fn connecting_and_handshake_belong_to_the_site_and_the_rest_of_blocked_to_the_dr
     near(row.p50_ms, 100.0);
     near(row.p95_ms, 200.0);
     has_caveat(&t, "driver_queue");
+    near(t.driver.more["waited_ms"][ALL]["p50"].as_f64(), 50.0);
 }
 
 #[test]

@@ -57,6 +57,11 @@ fn single_requests_keep_what_was_scheduled_dropped_and_waited_in_the_driver() {
     assert_eq!(sum(&t, ALL, |row| row.offered), 101.0);
     assert_eq!(at(&t, 1_795_980_282).offered, Some(50.0));
     has_caveat(&t, "driver_queue");
+    let waited = &t.driver.more["waited_ms"];
+    for step in ["buy\tnow", ALL] {
+        assert_eq!(waited[step]["count"], 100, "once a request, although both wall_ms and sched_us tell it");
+        near(waited[step]["p95"].as_f64(), 15.0);
+    }
     round_trip(&t);
 }
 

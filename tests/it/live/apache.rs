@@ -1,7 +1,8 @@
 //! The Apache collector against a real Apache, event and prefork.
 
+use crate::support::declared::declared;
 use crate::support::server::Server;
-use collectors::api::{Collector, Fault, FaultKind, Reading, Section, Support};
+use collectors::api::{Class, Collector, Fault, FaultKind, Reading, Section, Support};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread::JoinHandle;
@@ -83,6 +84,7 @@ async fn an_idle_server_rests_with_one_busy_worker_our_own() {
         assert_eq!(value(&reading, "busy_workers"), Some(1.0));
         assert_eq!(value(&reading, "workers"), Some(workers.parse().expect("a number")), "MaxRequestWorkers");
         assert_eq!(value(&reading, "scoreboard_writing"), Some(1.0));
+        declared(&support, &[("busy_workers", Class::Utilisation, Some("workers"))]);
         assert!(value(&reading, "uptime_seconds").is_some());
         let columns: Vec<_> = support.columns.iter().map(|gauge| gauge.name).collect();
         assert_eq!(columns.contains(&"conns_async_writing"), mpm == "event", "{mpm}");

@@ -1,7 +1,8 @@
 //! The memcached collector against a real memcached.
 
+use crate::support::declared::declared;
 use crate::support::server::Server;
-use collectors::api::{Collector, FaultKind, Reading, Section, Support};
+use collectors::api::{Class, Collector, FaultKind, Reading, Section, Support};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -84,6 +85,10 @@ async fn a_full_server_refuses_others_while_the_kept_connection_goes_on() {
     let rest = read(&mut collector).await;
     assert_eq!(value(&rest, "curr_connections"), 1.0, "at rest it is the sampler's own");
     assert_eq!((value(&rest, "rejected_connections_total"), value(&rest, "max_connections")), (0.0, 40.0));
+    declared(
+        &support,
+        &[("curr_connections", Class::Utilisation, Some("max_connections")), ("rejected_connections_total", Class::Event, None)],
+    );
 
     let mut clients: Vec<Client> = Vec::new();
     let mut refused = 0;
@@ -121,6 +126,7 @@ async fn a_full_memory_evicts_and_the_hit_ratio_falls_and_a_reset_sets_the_count
     let Some(server) = Server::start("memcached", &[("MEMCACHED_ARGS", "-m 8 -c 100 -t 2")]) else { return };
     let (mut collector, support) = started(&server).await;
     assert!(support.columns.iter().any(|gauge| gauge.name == "hit_ratio"));
+    declared(&support, &[("evictions_total", Class::Event, None), ("used_bytes", Class::Level, Some("limit_bytes"))]);
     let mut client = Client::new(&server);
     let empty = read(&mut collector).await;
 

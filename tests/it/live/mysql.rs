@@ -4,8 +4,9 @@ mod harm;
 mod privileges;
 mod waits;
 
+use crate::support::declared::declared;
 use crate::support::server::Server;
-use collectors::api::{Collector, Fault, Gauge, Reading, Section, Support};
+use collectors::api::{Class, Collector, Fault, Gauge, Reading, Section, Support};
 use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlSslMode};
 use sqlx::{ConnectOptions, Executor, Row};
 use std::time::{Duration, Instant};
@@ -50,17 +51,17 @@ impl Target {
     }
 }
 
-async fn connect(url: &str) -> MySqlConnection {
+pub(super) async fn connect(url: &str) -> MySqlConnection {
     let options: MySqlConnectOptions = url.parse().expect("the server's URL");
     options.ssl_mode(MySqlSslMode::Disabled).connect().await.expect("root connects")
 }
 
-async fn run(session: &mut MySqlConnection, statement: &str) {
+pub(super) async fn run(session: &mut MySqlConnection, statement: &str) {
     let statement = sqlx::AssertSqlSafe(statement.to_owned());
     session.execute(sqlx::raw_sql(statement)).await.expect("the statement runs");
 }
 
-async fn number(session: &mut MySqlConnection, statement: &str) -> u64 {
+pub(super) async fn number(session: &mut MySqlConnection, statement: &str) -> u64 {
     let statement = sqlx::AssertSqlSafe(statement.to_owned());
     let row = session.fetch_one(sqlx::raw_sql(statement)).await.expect("one row");
     let text: String = row.try_get_unchecked(0).expect("a value");
@@ -163,6 +164,17 @@ async fn at_rest_every_column_has_a_value_and_threads_running_is_all_our_own() {
         assert_eq!(value(&reading, "threads_connected"), Some(1.0), "{name}");
         assert_eq!((value(&reading, "row_lock_waiting"), value(&reading, "metadata_lock_waiting")), (Some(0.0), Some(0.0)));
         assert_eq!(value(&reading, "max_connections"), Some(400.0));
+        declared(
+            &support,
+            &[
+                ("threads_connected", Class::Utilisation, Some("max_connections")),
+                ("row_lock_waiting", Class::Queue, None),
+                ("metadata_lock_waiting", Class::Queue, None),
+                ("table_lock_waiting", Class::Queue, None),
+                ("user_lock_waiting", Class::Queue, None),
+                ("aborted_connects_total", Class::Event, None),
+            ],
+        );
         assert!(reading.notes.is_empty() && reading.waits.is_empty(), "{reading:?}");
         let questions = |reading: &Reading| value(reading, "questions_total").expect("questions");
         let before = questions(&reading);

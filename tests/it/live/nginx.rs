@@ -82,6 +82,8 @@ async fn an_idle_server_rests_with_one_connection_our_own_and_nothing_dropped() 
         assert_eq!((gauge.own, gauge.capacity), (own, Capacity::Column("connections_max")), "{name}");
     }
     assert_eq!((value(&reading, "dropped_total"), value(&reading, "connections_max")), (0.0, 128.0));
+    let active = support.columns.iter().find(|gauge| gauge.name == "active").expect("a column");
+    assert_eq!(active.class, Class::Utilisation);
     assert!(support.columns.iter().any(|gauge| gauge.name == "dropped_total" && gauge.class == Class::Event));
     let next = read(&mut collector).await;
     assert_eq!(value(&next, "requests_total") - value(&reading, "requests_total"), 1.0, "our own read alone");

@@ -1,7 +1,8 @@
 //! The php-fpm collector against a real php-fpm: over FastCGI on a port and on a Unix socket, and through nginx.
 
+use crate::support::declared::declared;
 use crate::support::server::Server;
-use collectors::api::{Capacity, Collector, FaultKind, Reading, Section, Support};
+use collectors::api::{Capacity, Class, Collector, FaultKind, Reading, Section, Support};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -123,6 +124,14 @@ async fn an_idle_pool_rests_at_0_beside_it_and_at_1_through_it_our_own() {
         assert_eq!(support.lacks.iter().any(|lack| lack.what.contains("every child is busy")), own == 1.0);
         let active = support.columns.iter().find(|gauge| gauge.name == "active_processes").expect("a column");
         assert_eq!((active.own, active.capacity), (own, Capacity::Column("max_children")));
+        declared(
+            &support,
+            &[
+                ("active_processes", Class::Utilisation, Some("max_children")),
+                ("listen_queue", Class::Queue, Some("listen_queue_max")),
+                ("max_children_reached_total", Class::Event, None),
+            ],
+        );
         until(&mut collector, "the master's first look", |reading| get(reading, "listen_queue").is_some()).await;
         let reading = until(&mut collector, "rest", |reading| value(reading, "active_processes") == own).await;
         assert_eq!(value(&reading, "idle_processes"), 8.0 - own);

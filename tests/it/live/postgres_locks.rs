@@ -153,7 +153,9 @@ async fn with_200_waiters_a_whole_read_takes_50_ms_at_most() {
 async fn advisory_locks_of_both_forms_are_named_by_their_keys() {
     for version in VERSIONS {
         let Some(postgres) = Postgres::start(version, "") else { return };
-        let (mut collector, _) = started("postgres", postgres.get("PROBE_URL")).await;
+        let (mut collector, support) = started("postgres", postgres.get("PROBE_URL")).await;
+        assert_eq!(class(&support, "advisory_lock_waiting"), Class::Queue);
+        assert_eq!(value(&read(&mut *collector).await, "advisory_lock_waiting"), Some(0.0));
         let (mut holder, root) =
             idle_after(&postgres, "SELECT pg_advisory_xact_lock(-7000000000), pg_advisory_xact_lock(7, -8)").await;
         let statements = ["SELECT pg_advisory_xact_lock(-7000000000)", "SELECT pg_advisory_xact_lock(7, -8)"];
@@ -181,7 +183,9 @@ async fn advisory_locks_of_both_forms_are_named_by_their_keys() {
 async fn an_insert_of_a_key_that_is_not_yet_committed_names_its_table_as_likely() {
     for version in VERSIONS {
         let Some(postgres) = Postgres::start(version, "") else { return };
-        let (mut collector, _) = started("postgres", postgres.get("PROBE_URL")).await;
+        let (mut collector, support) = started("postgres", postgres.get("PROBE_URL")).await;
+        assert_eq!(class(&support, "row_lock_waiting"), Class::Queue);
+        assert_eq!(value(&read(&mut *collector).await, "row_lock_waiting"), Some(0.0));
         let mut holder = session(postgres.get("URL")).await;
         run(&mut holder, "BEGIN").await;
         run(&mut holder, "INSERT INTO slot VALUES (5000, 1, 1)").await;

@@ -1,8 +1,11 @@
 //! A query of one's own against real servers: MySQL 9, MariaDB 10.11, PostgreSQL 15 and 18.
 
+use super::mysql;
+use crate::support::postgres;
 use crate::support::server::Server;
 use collectors::api::{Collector, FaultKind, Reading, Section};
 use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
 
 const ALL: [(&str, &str); 4] =
     [("mysql", "MYSQL"), ("mariadb", "MARIADB"), ("postgres15", "POSTGRES15"), ("postgres18", "POSTGRES18")];
@@ -60,6 +63,73 @@ async fn kept_within_its_limits(name: &str, url: &str) {
     assert!(matches!(fault.kind, FaultKind::Unreachable | FaultKind::Nonsense), "{name}: {fault}");
     let text = fault.message.to_lowercase();
     assert!(text.contains("time"), "{name}: {fault}");
+}
+
+/// What the lock of an ALTER that waits does to one's own query: it gives up by itself, each time, and leaves nothing behind.
+async fn held_up(name: &str, query: &mut dyn Collector, sessions: impl AsyncFn() -> u64) {
+    for _ in 0..4 {
+        let began = Instant::now();
+        let fault = query.read().await.expect_err("the table is locked");
+        assert!(began.elapsed() < Duration::from_secs(3), "{name}: {:?}", began.elapsed());
+        assert_eq!(fault.kind, FaultKind::Unreachable, "{name}: {fault}");
+        assert_eq!(sessions().await, 1, "{name}: one connection, however many reads gave up");
+    }
+}
+
+const ALTER: &str = "ALTER TABLE slot ADD COLUMN more INT";
+
+#[tokio::test]
+async fn a_query_queued_behind_an_alter_table_gives_up_and_leaves_one_connection_and_nothing_queued() {
+    for (name, prefix) in &ALL[2..] {
+        let Some(server) = Server::start(name, &[]) else { continue };
+        let url = server.get(&format!("{prefix}_URL"));
+        let mut query = collector(url, "SELECT count(*) AS slots FROM slot");
+        query.start().await.unwrap_or_else(|fault| panic!("{name}: {fault}"));
+        let mut reader = postgres::session(url).await;
+        postgres::run(&mut reader, "BEGIN; SELECT count(*) FROM slot").await;
+        let alter = postgres::load(url, vec![ALTER.to_owned()]).await;
+        let admin = Mutex::new(postgres::session(url).await);
+        let count = async |what: &str| -> u64 {
+            let sql = format!("SELECT count(*)::text FROM pg_stat_activity WHERE {what}");
+            postgres::texts(&mut *admin.lock().await, &sql).await.remove(0).parse().expect("a number")
+        };
+        while count("query LIKE 'ALTER%' AND wait_event_type = 'Lock'").await == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        held_up(name, query.as_mut(), async || count("application_name = 'whatgives-sampler'").await).await;
+        assert_eq!(count("wait_event_type = 'Lock'").await, 1, "{name}: the ALTER alone is queued");
+        postgres::run(&mut reader, "COMMIT").await;
+        postgres::answered(alter).await;
+        assert_eq!(value(&query.read().await.expect("it answers"), "slots"), Some(1000.0), "{name}");
+    }
+    for (name, prefix) in &ALL[..2] {
+        let Some(server) = Server::start(name, &[]) else { continue };
+        let (url, root) = (server.get(&format!("{prefix}_PROBE_URL")), server.get(&format!("{prefix}_URL")));
+        let mut admin = mysql::connect(root).await;
+        mysql::run(&mut admin, "GRANT SELECT ON shop.* TO probe@'%'").await;
+        let mut query = collector(url, "SELECT count(*) AS slots FROM shop.slot");
+        query.start().await.unwrap_or_else(|fault| panic!("{name}: {fault}"));
+        let mut reader = mysql::connect(root).await;
+        mysql::run(&mut reader, "USE shop").await;
+        mysql::run(&mut reader, "BEGIN").await;
+        mysql::run(&mut reader, "SELECT count(*) FROM slot").await;
+        let mut session = mysql::connect(root).await;
+        mysql::run(&mut session, "USE shop").await;
+        let alter = tokio::spawn(async move { mysql::run(&mut session, ALTER).await });
+        let admin = Mutex::new(admin);
+        let count = async |what: &str| -> u64 {
+            let sql = format!("SELECT count(*) FROM information_schema.PROCESSLIST WHERE {what}");
+            mysql::number(&mut *admin.lock().await, &sql).await
+        };
+        while count("STATE LIKE 'Waiting for table metadata%'").await == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        held_up(name, query.as_mut(), async || count("USER = 'probe'").await).await;
+        assert_eq!(count("STATE LIKE 'Waiting for table metadata%'").await, 1, "{name}: the ALTER alone is queued");
+        mysql::run(&mut reader, "COMMIT").await;
+        alter.await.expect("it alters");
+        assert_eq!(value(&query.read().await.expect("it answers"), "slots"), Some(1000.0), "{name}");
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! The Redis collector against real ones: Redis 7 and Valkey 9.
 
+use crate::support::declared::declared;
+use crate::support::sampler::{Folder, Ran, read_columns, signal};
 use crate::support::server::Server;
-use collectors::api::{Capacity, Collector, FaultKind, Reading, Section, Support};
+use collectors::api::{Capacity, Class, Collector, FaultKind, Reading, Section, Support};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -110,6 +112,17 @@ async fn at_rest_every_gauge_is_what_it_was_declared_to_be() {
         }
         assert_eq!((value(&second, "blocked_clients"), value(&second, "replicas")), (0.0, 0.0));
         assert!(value(&second, "roundtrip_ms") < 200.0, "{}", value(&second, "roundtrip_ms"));
+        declared(
+            &support,
+            &[
+                ("roundtrip_ms", Class::Wait, None),
+                ("connected_clients", Class::Utilisation, Some("maxclients")),
+                ("used_memory_bytes", Class::Level, Some("maxmemory_bytes")),
+                ("rejected_connections_total", Class::Event, None),
+                ("evicted_keys_total", Class::Event, None),
+                ("oom_errors_total", Class::Event, None),
+            ],
+        );
         assert!(grown("main_thread_cpu_seconds_total", &first, &second) < 0.25);
         if name == "valkey" {
             assert!(grown("eventloop_busy_seconds_total", &first, &second) < 0.25);
@@ -120,7 +133,9 @@ async fn at_rest_every_gauge_is_what_it_was_declared_to_be() {
 #[tokio::test]
 async fn a_slow_script_holds_up_the_round_trip_and_nothing_else_tells() {
     for name in BOTH {
-        let Some(server) = Server::start(name, &[]) else { return };
+        // On a busy machine a second of processor time takes long, and after 5 s it would answer that it is busy.
+        let args = [(&*format!("{}_ARGS", name.to_uppercase()), "--busy-reply-threshold 60000")];
+        let Some(server) = Server::start(name, &args) else { return };
         let (mut collector, _) = started(of(&server, name, "URL")).await;
         let mut client = Client::new(of(&server, name, "PORT"));
         let script = "local n = 0; for i = 1, tonumber(ARGV[1]) do n = n + i % 7 end; return n";
@@ -370,4 +385,36 @@ async fn tls_is_spoken_with_an_authority_of_ones_own_and_a_certificate_of_ones_o
     let port = server.get("REDIS_PORT");
     let secure = collector_with(&format!("rediss://localhost:{port}"), settings(&known)).start().await.expect_err("a plain port");
     assert!(secure.hint.as_deref().is_some_and(|hint| hint.contains("redis://")), "{secure:?}");
+}
+
+#[test]
+fn a_server_that_is_blocked_is_missing_in_its_rows_and_never_0() {
+    for name in BOTH {
+        let args = [(&*format!("{}_ARGS", name.to_uppercase()), "--enable-debug-command local")];
+        let Some(server) = Server::start(name, &args) else { return };
+        let folder = Folder::new();
+        let flag = format!("--redis={}", of(&server, name, "URL"));
+        let child = folder.start(&[&flag, "--no-host", "--tick=200ms", "--seconds=60"]);
+        folder.until_rows(5);
+        let mut client = Client::new(of(&server, name, "PORT"));
+        assert_eq!(client.ask(&["DEBUG", "SLEEP", "1.5"]), "+OK");
+        let rows = folder.ticks().tick.len();
+        folder.until_rows(rows + 5);
+        signal(child.id(), "TERM");
+        let ran = Ran::end(child);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let ticks = folder.ticks();
+        let column = |name: &str| ticks.column(name).expect("a column");
+        let up = column("redis.up");
+        let silent: Vec<usize> = (0..up.len()).filter(|row| up[*row] == 0.0).collect();
+        assert!(silent.len() >= 4 && up.last() == Some(&1.0), "{name}: {up:?}");
+        for (column, cells) in read_columns(&ticks, "redis") {
+            assert!(silent.iter().all(|row| cells[*row].is_nan()), "{name} {column}: {cells:?}");
+        }
+        // What does move while it is silent: how long it has been waited for.
+        let waited = silent.iter().map(|row| column("redis.poll_ms")[*row]).fold(0.0, f64::max);
+        assert!(waited > 700.0, "{name}: {waited}");
+        let clients = column("redis.connected_clients").iter().copied().fold(0.0, f64::max);
+        assert!(clients <= 2.0, "{name}: {clients} clients, the one that sleeps and ours");
+    }
 }

@@ -127,3 +127,24 @@ fn a_file_that_can_no_longer_be_written_ends_the_sampling_but_not_the_driver() {
     assert_eq!((ran.code, ran.out.as_str()), (125, "driven\n"), "{}", ran.err);
     assert_eq!(ran.err.matches("x.ticks.tsv cannot be written: Broken pipe").count(), 1, "{}", ran.err);
 }
+
+#[test]
+fn a_target_that_goes_on_failing_is_asked_at_every_tick_without_a_pause() {
+    let folder = Folder::new();
+    let sick = Memcached::start();
+    let child = folder.start(&[&format!("--memcached={}", sick.address), "--no-host", "--tick=50ms", "--seconds=60"]);
+    folder.until_rows(3);
+    sick.behave(Manner::Closes);
+    let before = sick.accepted();
+    let rows = folder.ticks().tick.len();
+    folder.until_rows(rows + 60);
+    signal(child.id(), "TERM");
+    let ran = Ran::end(child);
+    let ticks = folder.ticks();
+    // Each failed read begins with a connection of its own: as many as there were ticks. The first one may go to the read
+    // that was under way, and a machine that stands still may make a read late.
+    let failed = ticks.column("memcached.up").unwrap().iter().filter(|up| **up == 0.0).count() as u64;
+    assert!(failed >= 58 && sick.accepted() - before >= failed * 9 / 10, "{failed} {} {}", sick.accepted() - before, ran.err);
+    let last = &ticks.column("memcached.up").unwrap()[ticks.tick.len() - 30..];
+    assert!(last.iter().all(|up| *up == 0.0) && sick.most_at_once() == 1, "{}", notes(&ticks));
+}

@@ -90,6 +90,13 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
+/// The columns of an instance that its collector reads, and their cells: neither whether it is up, nor how long that took.
+pub fn read_columns<'t>(ticks: &'t Ticks, instance: &str) -> Vec<(&'t str, &'t [f64])> {
+    let of_it = |name: &&String| name.split_once('.').is_some_and(|(of, own)| of == instance && !["up", "poll_ms"].contains(&own));
+    let names = ticks.header.columns.iter().filter(of_it);
+    names.map(|name| (name.as_str(), ticks.column(name).unwrap())).collect()
+}
+
 /// Notes, one a line, each with its row.
 pub fn notes(ticks: &Ticks) -> String {
     ticks.notes.iter().map(|(row, note)| format!("{row} {note}")).collect::<Vec<_>>().join("\n")

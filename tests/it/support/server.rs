@@ -72,7 +72,12 @@ impl Server {
 
     /// A line of the server's own description, for example `APACHE_PORT`.
     pub fn get(&self, key: &str) -> &str {
-        self.env.get(key).unwrap_or_else(|| panic!("no {key} among {:?}", self.env.keys()))
+        self.find(key).unwrap_or_else(|| panic!("no {key} among {:?}", self.env.keys()))
+    }
+
+    /// The same, where it has such a line.
+    pub fn find(&self, key: &str) -> Option<&str> {
+        self.env.get(key).map(String::as_str)
     }
 
     fn pid(&self) -> &str {

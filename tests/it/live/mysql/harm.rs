@@ -10,7 +10,9 @@ async fn with_every_connection_taken_the_kept_one_goes_on_and_a_new_one_is_refus
         let Some(target) = Target::with(name, "--max-connections=20") else { return };
         let (mut collector, _) = started(target.url("PROBE_")).await;
         let gauge = if target.is_mysql() { "connections_refused_total" } else { "aborted_connects_total" };
-        let before = value(&collector.read().await.expect("the server answers"), gauge).expect("a value");
+        let rest = collector.read().await.expect("the server answers");
+        assert_eq!((value(&rest, "threads_connected"), value(&rest, "max_connections")), (Some(1.0), Some(20.0)), "{name}");
+        let before = value(&rest, gauge).expect("a value");
         let mut sessions = Vec::new();
         for _ in 0..19 {
             sessions.push(target.session().await);
@@ -132,5 +134,56 @@ async fn waits_that_are_switched_off_are_not_read_and_the_gauges_are() {
         assert!(reading.waits.is_empty(), "{name}: {reading:?}");
         run(&mut holder, "ROLLBACK").await;
         waiting.await.expect("the waiter ends").expect("and updates");
+    }
+}
+
+#[tokio::test]
+async fn an_account_that_may_have_one_connection_is_enough_and_the_server_counts_no_more_than_that() {
+    for name in PRODUCTS {
+        let Some(target) = Target::start(name, &[]) else { return };
+        let mut root = target.session().await;
+        run(&mut root, "CREATE USER one@'%' IDENTIFIED BY 'one' WITH MAX_USER_CONNECTIONS 1").await;
+        run(&mut root, "GRANT PROCESS ON *.* TO one@'%'").await;
+        run(&mut root, "GRANT SELECT ON performance_schema.* TO one@'%'").await;
+        let url = target.url("PROBE_").replace("probe:probe@", "one:one@");
+        let (mut collector, _) = started(&url).await;
+        let made = "SELECT VARIABLE_VALUE FROM performance_schema.global_status WHERE VARIABLE_NAME = 'Connections'";
+        let made = if target.is_mysql() { made.to_owned() } else { made.replace("performance_schema", "information_schema") };
+        let before = number(&mut root, &made).await;
+        for _ in 0..20 {
+            let reading = collector.read().await.expect("the one connection goes on");
+            assert_eq!(value(&reading, "threads_connected"), Some(2.0), "{name}: root's and ours");
+        }
+        assert_eq!(number(&mut root, &made).await, before, "{name}: a read opens no connection");
+        let fault = refused(&url).await;
+        assert_eq!(fault.kind, FaultKind::Refused, "{name}: {fault:?}");
+        assert!(fault.hint.as_deref().is_some_and(|hint| hint.contains("limit of connections")), "{name}: {fault:?}");
+        assert!(collector.read().await.is_ok(), "{name}: and costs the first one nothing");
+    }
+}
+
+#[tokio::test]
+async fn metadata_locks_on_every_table_of_the_users_hold_up_no_read_of_ours() {
+    for name in PRODUCTS {
+        let Some(target) = Target::with(name, "--performance-schema=ON") else { return };
+        let (mut collector, _) = started(target.url("PROBE_")).await;
+        let mut holder = target.session().await;
+        run(&mut holder, "LOCK TABLES shop.slot WRITE").await;
+        let mut flusher = target.session().await;
+        let alter = target.waiting("ALTER TABLE shop.slot ADD COLUMN more INT").await;
+        let reading = until(collector.as_mut(), "the waiting ALTER", |reading| {
+            value(reading, "metadata_lock_waiting").is_some_and(|waiting| waiting >= 1.0)
+        })
+        .await;
+        assert!(value(&reading, "threads_running").is_some(), "{name}: {reading:?}");
+        run(&mut holder, "UNLOCK TABLES").await;
+        alter.await.expect("it ends").expect("it alters");
+        run(&mut flusher, "FLUSH TABLES WITH READ LOCK").await;
+        for _ in 0..5 {
+            let reading = tokio::time::timeout(Duration::from_millis(800), collector.read()).await;
+            let reading = reading.unwrap_or_else(|_| panic!("{name}: a read is held up")).expect("the server answers");
+            assert!(value(&reading, "threads_connected").is_some(), "{name}: {reading:?}");
+        }
+        run(&mut flusher, "UNLOCK TABLES").await;
     }
 }

@@ -166,6 +166,10 @@ async fn table_locks_and_get_lock_are_counted_apart() {
     for name in PRODUCTS {
         let Some(target) = Target::start(name, &[]) else { return };
         let (mut collector, _) = started(target.url("PROBE_")).await;
+        let rest = collector.read().await.expect("the server answers");
+        for gauge in ["table_lock_waiting", "user_lock_waiting", "row_lock_waiting"] {
+            assert_eq!(value(&rest, gauge), Some(0.0), "{name} {gauge}");
+        }
         let mut holder = target.session().await;
         run(&mut holder, "CREATE TABLE shop.old (id INT) ENGINE = MyISAM").await;
         run(&mut holder, "INSERT INTO shop.old VALUES (1), (2)").await;

@@ -1,0 +1,101 @@
+//! Bookings on MySQL: each locks its slot, thinks while it holds the lock, takes a place and commits. And visitors who each
+//! bring a connection of their own.
+
+use super::{climb, even, open};
+use crate::load::{Answer, App, Visit};
+use crate::open_loop::requests::Outcome;
+use crate::stage::Stage;
+use anyhow::Context as _;
+use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlPool, MySqlPoolOptions, MySqlSslMode};
+use sqlx::{Acquire as _, ConnectOptions as _, Connection as _, Executor as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// While the lock is held, besides a few statements: one row carries some 30 bookings a second.
+const THINK: Duration = Duration::from_millis(30);
+
+pub fn hot_row(stage: &Stage) -> anyhow::Result<()> {
+    bookings(stage, |_| 17)
+}
+
+pub fn many_rows(stage: &Stage) -> anyhow::Result<()> {
+    bookings(stage, |visit| (visit.number % 1000) as u32 + 1)
+}
+
+fn bookings(stage: &Stage, slot: fn(Visit) -> u32) -> anyhow::Result<()> {
+    // A disk that is slow for a moment is not what is told here.
+    let server = stage.server("mysql", &[("MYSQL_ARGS", "--innodb-flush-log-at-trx-commit=0 --skip-innodb-doublewrite")])?;
+    stage.sampled(None, &["--mysql", server.get("MYSQL_PROBE_URL")], |log| {
+        even(climb(3.0, 45.0), log, async {
+            let pool = pool(server.get("MYSQL_URL"), 250).await?;
+            let app: App = Arc::new(move |visit: Visit| {
+                let pool = pool.clone();
+                Box::pin(async move { answer(book(&pool, slot(visit)).await) })
+            });
+            Ok(app)
+        })
+    })
+}
+
+/// Connections opened before the load.
+pub async fn pool(url: &str, connections: u32) -> anyhow::Result<MySqlPool> {
+    let options = MySqlPoolOptions::new().max_connections(connections).test_before_acquire(false);
+    let pool = options.connect_with(server(url)?).await.context("connect to MySQL")?;
+    let mut open = Vec::new();
+    for _ in 0..connections {
+        open.push(pool.acquire().await?);
+    }
+    drop(open);
+    Ok(pool)
+}
+
+fn server(url: &str) -> anyhow::Result<MySqlConnectOptions> {
+    Ok(url.parse::<MySqlConnectOptions>()?.ssl_mode(MySqlSslMode::Disabled))
+}
+
+pub async fn book(pool: &MySqlPool, slot: u32) -> sqlx::Result<()> {
+    let mut connection = pool.acquire().await?;
+    let mut booking = connection.begin().await?;
+    sqlx::query("SELECT taken FROM shop.slot WHERE id = ? FOR UPDATE").bind(slot).fetch_one(&mut *booking).await?;
+    tokio::time::sleep(THINK).await;
+    sqlx::query("UPDATE shop.slot SET taken = taken + 1 WHERE id = ?").bind(slot).execute(&mut *booking).await?;
+    booking.commit().await
+}
+
+/// How long a visitor keeps the connection that he came with.
+const VISIT: Duration = Duration::from_millis(400);
+
+pub fn max_connections(stage: &Stage) -> anyhow::Result<()> {
+    let server_of = stage.server("mysql", &[("MYSQL_ARGS", "--max-connections=20")])?;
+    stage.sampled(None, &["--mysql", server_of.get("MYSQL_PROBE_URL")], |log| {
+        open(climb(4.0, 70.0), None, log, async {
+            let root = server(server_of.get("MYSQL_URL"))?;
+            // root may have one connection more than the limit; who may not, is refused at it.
+            root.connect().await?.execute("CREATE USER visitor@'127.0.0.1'").await?;
+            let visitor = root.username("visitor");
+            let app: App = Arc::new(move |_| {
+                let visitor = visitor.clone();
+                Box::pin(async move { answer(visit(&visitor).await) })
+            });
+            Ok(app)
+        })
+    })
+}
+
+async fn visit(visitor: &MySqlConnectOptions) -> sqlx::Result<()> {
+    let connection = visitor.connect().await?;
+    tokio::time::sleep(VISIT).await;
+    connection.close().await
+}
+
+pub fn answer(ended: sqlx::Result<()>) -> Answer {
+    let (outcome, code) = match ended {
+        Ok(()) => (Outcome::Ok, None),
+        Err(sqlx::Error::PoolTimedOut) => (Outcome::Timeout, None),
+        Err(sqlx::Error::Database(why)) => {
+            (Outcome::Fail, why.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number))
+        }
+        Err(_) => (Outcome::Transport, None),
+    };
+    Answer { step: "book", outcome, code }
+}
