@@ -206,6 +206,7 @@ mod tests {
             p95_ms: vec![5.0; 60],
             p99_ms: vec![5.0; 60],
             max_ms: vec![5.0; 60],
+            interval_s: 1.0,
             basis: Basis::Measured,
             from: None,
             kind: Offered::Achieved,
