@@ -102,7 +102,7 @@ fn near(frame: &Frame, timeline: &Timeline) -> Option<(Lag, String)> {
 /// half a tick before the bin that is centred on the read; reads are a little late.
 pub fn seen(frame: &Frame, gauge: &Gauge) -> Even {
     let tick_s = (frame.run.tick_ms / 1e3).min(frame.step_s);
-    let from_s = (frame.at_ms(0) + frame.health.late_p50_ms) / 1e3 - (frame.step_s + tick_s) / 2.0;
+    let from_s = (frame.at_ms(0) + frame.health.late_p50_ms) / 1e3 - f64::midpoint(frame.step_s, tick_s);
     Even { from_s, step_s: frame.step_s, rates: gauge.values.clone() }
 }
 

@@ -68,7 +68,7 @@ fn name(frame: &Frame, files: &Files) -> String {
     if !frame.run.host.is_empty() {
         return frame.run.host.clone();
     }
-    of_targets().map(str::to_owned).unwrap_or_else(|| files.prefix())
+    of_targets().map_or_else(|| files.prefix(), str::to_owned)
 }
 
 /// Instances of several files get their machine's name in front: `web1/host.cpu_busy`.
@@ -156,7 +156,11 @@ fn compare(reference: &Frame, other: &Frame) -> Option<(Lag, String)> {
             let seen = clocks::seen(reference, one);
             let even = clocks::seen(other, two);
             let amount = |(bin, rate): (usize, &f64)| {
-                rate.is_finite().then(|| Amount { from_s: even.from_s + bin as f64 * even.step_s, dur_s: even.step_s, rate: *rate })
+                rate.is_finite().then_some(Amount {
+                    from_s: even.from_s + bin as f64 * even.step_s,
+                    dur_s: even.step_s,
+                    rate: *rate,
+                })
             };
             let told: Vec<Amount> = even.rates.iter().enumerate().filter_map(amount).collect();
             let mut lag = lag::lag(&seen, &told, 0.0, clocks::reach_s(reference, even.step_s))?;

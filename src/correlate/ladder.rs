@@ -50,7 +50,7 @@ pub fn run(args: Vec<OsString>) -> u8 {
             return exit::USAGE;
         }
     };
-    let arms = read.into_iter().map(|(name, arm)| judge::arm(name, arm, &axis, options.floor)).collect();
+    let arms = read.into_iter().map(|(name, arm)| judge::arm(name, &arm, &axis, options.floor)).collect();
     let ladder = told::Ladder::of(axis, arms);
     let text = if options.json { report::json(&ladder) } else { report::text(&ladder) };
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -17,6 +17,12 @@ use super::gather::Frame;
 use crate::judge::robust::{median, quantile, smooth};
 use crate::timeline::Offered;
 
+/// A closed loop that climbs ends at so many times its first rate.
+const CLIMBED: f64 = 3.0;
+/// A closed loop's start takes so many seconds or so large a share of the loaded time.
+const START_S: f64 = 2.0;
+const START_SHARE: f64 = 0.05;
+
 /// The parts of a run.
 #[derive(Clone, Debug)]
 pub struct Phases {
@@ -62,7 +68,7 @@ impl Phases {
         let quarter = bottom + 0.25 * (steady - bottom);
         let lead = frame.bins_of(((last - first) as f64 * frame.step_s / 40.0).min(3.0), 3);
         let low_end = leaves(&axis[..end], first, quarter, lead);
-        let flat = bottom > 0.7 * top;
+        let flat = bottom > 0.7 * top || constant(&axis[first..end], load, (bottom, steady), frame);
         let low_end = if flat { first } else { low_end };
         let warm = (((last - first) as f64 * frame.step_s / 15.0).min(15.0) / frame.step_s) as usize;
         let warm = warm.min((low_end - first) / 3);
@@ -100,6 +106,14 @@ impl Phases {
     pub fn climbs(&self) -> bool {
         self.low.iter().any(|low| *low)
     }
+}
+
+/// Whether a closed loop did not climb. Its rate is the site's as much as the load's: what does not grow severalfold, or is
+/// near its full height as soon as the connections are open, is a constant load that the site served now better, now worse.
+fn constant(axis: &[f64], load: &Load, (bottom, steady): (f64, f64), frame: &Frame) -> bool {
+    let soon = frame.bins_of((START_SHARE * axis.len() as f64 * frame.step_s).max(START_S), 1);
+    let at_once = || axis.len() > 2 * soon && axis[soon..].iter().all(|rate| *rate > 0.7 * steady);
+    load.basis == Basis::Measured && load.kind == Offered::Achieved && (CLIMBED * bottom > steady || at_once())
 }
 
 /// What the parts are told by: the offered rate as it was written down, before any smoothing. What a target completed falls
@@ -178,6 +192,35 @@ mod tests {
         // 21 is passed at the 22nd bin of the climb.
         assert_eq!(leaves(&axis, 1, 21.0, 5), 43 + 22);
         assert_eq!(leaves(&axis, 1, 60.0, 5), axis.len());
+    }
+
+    #[test]
+    fn a_closed_loop_that_does_not_grow_severalfold_did_not_climb() {
+        let frame = Frame::empty(0.0, 1.0, 60);
+        let mut load = Load {
+            offered: vec![100.0; 60],
+            completed: vec![100.0; 60],
+            started: vec![100.0; 60],
+            ok: vec![100.0; 60],
+            p50_ms: vec![5.0; 60],
+            p95_ms: vec![5.0; 60],
+            p99_ms: vec![5.0; 60],
+            max_ms: vec![5.0; 60],
+            interval_s: 1.0,
+            basis: Basis::Measured,
+            from: None,
+            kind: Offered::Achieved,
+            unit: "req/s",
+        };
+        let climbs = |rates: &dyn Fn(f64) -> f64, load: &mut Load| {
+            load.offered = (0..60).map(|n| rates(f64::from(n))).collect();
+            Phases::of(&frame, load).unwrap().climbs()
+        };
+        assert!(climbs(&|n| 20.0 + 3.0 * n, &mut load), "from 20 to 200");
+        assert!(!climbs(&|n| 100.0 + 2.0 * n, &mut load), "a site that grows warm");
+        assert!(!climbs(&|n| if n < 2.0 { 20.0 } else { 200.0 }, &mut load), "connections that are opened");
+        load.kind = Offered::Scheduled;
+        assert!(climbs(&|n| 100.0 + 3.0 * n, &mut load), "what was offered is the load");
     }
 
     #[test]

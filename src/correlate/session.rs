@@ -134,7 +134,8 @@ impl Session {
         let felt = timeline.map(|timeline| symptoms::felt(frame, phases, timeline, first, options.threshold));
         caveats.extend(caveats::of_load(frame, load, phases, timeline, first));
         caveats.extend(timeline.is_none().then(caveats::steps_not_told));
-        caveats.extend(caveats::of_answer(frame, phases, first, felt.as_deref().unwrap_or_default()));
+        caveats.extend(caveats::of_answer(frame, load, phases, floors, first, felt.as_deref().unwrap_or_default()));
+        caveats.extend(caveats::waits_untold(frame, first, shares.as_deref()));
 
         let held = Runs {
             frame,

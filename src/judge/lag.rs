@@ -195,7 +195,7 @@ impl Pair<'_> {
     /// The covariance at a lag, block by block; `None` where the two hardly overlap.
     fn covariance(&self, lag: f64) -> Option<Vec<f64>> {
         let told = self.told.at(lag);
-        let (mut sums, mut both) = (vec![0.0; BLOCKS], 0);
+        let (mut sums, mut both) = (vec![0.0; BLOCKS], 0_usize);
         for (bin, (a, b)) in self.seen.iter().zip(&told).enumerate() {
             if a.is_finite() && b.is_finite() {
                 sums[bin * BLOCKS / self.seen.len()] += a * b;

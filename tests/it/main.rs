@@ -76,6 +76,7 @@ mod open_loop;
 
 mod complaints;
 mod readme;
+mod real_drivers;
 mod stories;
 mod story_mysql;
 mod story_on_sale;

@@ -1,19 +1,30 @@
 //! Caveats of the answer itself: what was felt without a mover, and what could not be seen when it moved.
 
 use super::{caveat, is_driver};
+use crate::correlate::align::Load;
 use crate::correlate::bench::can_be_first;
+use crate::correlate::floors::{Floors, mean_latency};
 use crate::correlate::gather::Frame;
 use crate::correlate::movers::Move;
 use crate::correlate::phases::Phases;
-use crate::correlate::verdict::{Caveat, Symptom};
+use crate::correlate::verdict::{Caveat, Symptom, WaitShare};
+use crate::judge::robust::median;
+use collectors::api::Layer;
 
 /// Latency may be felt this share of the judged time before the first gauge is known to have moved.
 const EARLY: f64 = 0.1;
 
 /// Caveats of the first mover and of its absence.
-pub fn of_answer(frame: &Frame, phases: &Phases, first: Option<&Move>, felt: &[Symptom]) -> Vec<Caveat> {
+pub fn of_answer(
+    frame: &Frame,
+    load: &Load,
+    phases: &Phases,
+    floors: Floors,
+    first: Option<&Move>,
+    felt: &[Symptom],
+) -> Vec<Caveat> {
     let mut caveats = Vec::new();
-    caveats.extend(unseen(frame, phases, first, felt));
+    caveats.extend(unseen(frame, phases, first, felt).filter(|_| first.is_some() || slowed(frame, load, phases, floors, felt)));
     if let Some(first) = first {
         let gauge = &frame.gauges[first.gauge];
         if gauge.guessed {
@@ -60,6 +71,31 @@ fn unseen(frame: &Frame, phases: &Phases, first: Option<&Move>, felt: &[Symptom]
             true,
         )
     })
+}
+
+/// A lock moved first, and nobody was seen waiting for one there.
+pub fn waits_untold(frame: &Frame, first: Option<&Move>, waits: Option<&[WaitShare]>) -> Option<Caveat> {
+    let gauge = &frame.gauges[first?.gauge];
+    let told = waits.is_some_and(|waits| waits.iter().any(|wait| wait.target == gauge.target));
+    (gauge.meaning.layer == Some(Layer::Lock) && !told).then(|| {
+        caveat(
+            "waits_untold",
+            format!("{} is a lock's, and no file of waits tells who waited for what there", gauge.name),
+            format!("give PREFIX.waits.tsv; sampler --check says what {} must grant for it", gauge.target),
+            false,
+        )
+    })
+}
+
+/// Whether the mean request became slower by what counts as having left the rest: a few slow requests more, of a site whose
+/// requests take a millisecond, are no sign of anything that gave way.
+fn slowed(frame: &Frame, load: &Load, phases: &Phases, floors: Floors, felt: &[Symptom]) -> bool {
+    let Some(slow) = felt.iter().find(|symptom| symptom.measure == "p95_ms") else { return false };
+    let latency = |bin: usize| mean_latency(load.p50_ms[bin], load.p95_ms[bin], load.p99_ms[bin]).unwrap_or(f64::NAN);
+    let since = |bin: &usize| frame.elapsed_s(*bin) >= slow.onset.elapsed_s;
+    let after = median((phases.range.0..phases.range.1).filter(since).map(latency));
+    let resting = median(phases.low_bins().map(latency));
+    after - resting > floors.wait_ms
 }
 
 /// Targets that could not be read while the first one moved.

@@ -21,7 +21,7 @@ use crate::correlate::movers::{Evidence, Move, waiting_is_watched};
 use crate::correlate::phases::Phases;
 use crate::correlate::tell::{self, round};
 use crate::correlate::verdict::{Answer, Aside, Between, Caveat};
-use crate::driver::caveat::{CAVEATS, CLOSED_LOOP, NO_TIMELINE, RELATIVE_CLOCK};
+use crate::driver::caveat::{CAVEATS, CLOSED_LOOP, COORDINATED_OMISSION, NO_TIMELINE, RELATIVE_CLOCK};
 use crate::judge::onset::Dated;
 use crate::judge::robust::{mean, median};
 use crate::timeline::Offered;
@@ -36,7 +36,7 @@ const SURE: f64 = 3.0;
 const RUNGS_PER_REST: usize = 3;
 
 /// An arm's answer.
-pub fn arm(name: String, rungs: Vec<Rung>, axis: &Axis, floor: Option<f64>) -> Arm {
+pub fn arm(name: String, rungs: &[Rung], axis: &Axis, floor: Option<f64>) -> Arm {
     let usable: Vec<&Rung> = rungs.iter().filter(|rung| rung.unusable.is_none() && rung.at.is_finite()).collect();
     let rest = at_rest(&usable);
     let step = |rung: &Rung| {
@@ -68,7 +68,7 @@ pub fn arm(name: String, rungs: Vec<Rung>, axis: &Axis, floor: Option<f64>) -> A
         judged: 0,
         not_with_load: Vec::new(),
         not_judged: Vec::new(),
-        caveats: of_rungs(&rungs, &usable),
+        caveats: of_rungs(rungs, &usable),
     };
     if usable.iter().any(|rung| rung.frame.is_some()) {
         watched(&mut arm, &usable, rest, axis, floor);
@@ -110,7 +110,8 @@ fn of_rungs(rungs: &[Rung], usable: &[&Rung]) -> Vec<Caveat> {
         said.push(caveat("no_driver", text, "keep each rung's log beside its ticks: PREFIX.*", false));
     }
     // What follows from a closed loop and from a summary is what a ladder is for.
-    for (code, text, todo) in CAVEATS.iter().filter(|(code, ..)| ![CLOSED_LOOP, NO_TIMELINE, RELATIVE_CLOCK].contains(code)) {
+    let known = [CLOSED_LOOP, COORDINATED_OMISSION, NO_TIMELINE, RELATIVE_CLOCK];
+    for (code, text, todo) in CAVEATS.iter().filter(|(code, ..)| !known.contains(code)) {
         if usable.iter().any(|rung| rung.said.iter().any(|said| said == code)) {
             said.push(caveat(code, *text, *todo, false));
         }
@@ -153,7 +154,7 @@ fn watched(arm: &mut Arm, usable: &[&Rung], rest: usize, axis: &Axis, floor: Opt
         moves.retain(|found| found.evidence != Evidence::Silence);
     }
     let around = moves.iter().map(|found| line.rung_of(found.onset.high)).min();
-    let shares = line.waits(usable, around.unwrap_or(rest)).map(|waits| {
+    let shares = Line::waits(&usable[around.unwrap_or(rest).min(usable.len())..]).map(|waits| {
         let (shares, twice) = blame::shares(&waits, f64::NEG_INFINITY, f64::INFINITY);
         arm.caveats.extend(caveats::waits_as_pairs(twice, waits.rows.len()));
         shares
@@ -336,10 +337,10 @@ impl Line {
         Along::Left(Dated { low: from, at: from + (part * (to - from) as f64) as usize, high: to })
     }
 
-    /// Who waited from a rung on.
-    fn waits(&self, rungs: &[&Rung], from: usize) -> Option<Waits> {
+    /// Who waited on these rungs.
+    fn waits(rungs: &[&Rung]) -> Option<Waits> {
         let mut all = None::<Waits>;
-        for rung in &rungs[from..] {
+        for rung in rungs {
             let (Some(waits), Some(frame)) = (&rung.waits, &rung.frame) else { continue };
             let (begin, end) = (frame.at_ms(rung.loaded.0), frame.at_ms(rung.loaded.1));
             let within = |row: &&crate::waits::WaitRow| (begin..=end).contains(&(row.unix_ms as f64));

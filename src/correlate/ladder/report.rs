@@ -3,7 +3,7 @@
 use super::judge::number;
 use super::told::{Arm, Ladder, Step};
 use crate::correlate::align::Basis;
-use crate::correlate::report::text::{Page, thousands, waited};
+use crate::correlate::report::text::{Page, thousands, waited, warning};
 use crate::correlate::verdict::Answer;
 
 /// The object with a line end.
@@ -23,7 +23,7 @@ pub fn text(ladder: &Ladder) -> String {
     for arm in &ladder.arms {
         for caveat in &arm.caveats {
             let of = if arm.name.is_empty() { String::new() } else { format!("{}: ", arm.name) };
-            page.line("Caveat", format!("{of}{} ({}): {}", caveat.text, caveat.code, caveat.todo), None);
+            page.line("Caveat", format!("{of}{}", warning(caveat)), None);
         }
     }
     page.print()
@@ -123,7 +123,7 @@ fn table(page: &mut Page, ladder: &Ladder) {
                     row.extend([cell(rung.ok_per_s), cell((latency.1)(rung)), failed]);
                 }
                 Some(_) => row.extend(["left out".to_owned(), String::new(), String::new()]),
-                None => row.extend(["".to_owned(), String::new(), String::new()]),
+                None => row.extend([String::new(), String::new(), String::new()]),
             }
         }
         rows.push(row);

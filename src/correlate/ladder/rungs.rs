@@ -128,8 +128,8 @@ fn group(given: &[PathBuf]) -> Result<Vec<Group>, InputError> {
         groups.push(Group { logs: logs(&inside(folder)?, own), name, ticks: Some(path.clone()) });
     }
     for path in others {
-        let known = |group: &&mut Group| group.logs.iter().any(|log| file_name(log) == file_name(path));
-        if input::is_ours(path) || groups.iter_mut().any(|mut group| known(&&mut group)) {
+        let known = |group: &Group| group.logs.iter().any(|log| file_name(log) == file_name(path));
+        if input::is_ours(path) || groups.iter().any(known) {
             continue;
         }
         let name = file_name(path);
@@ -193,7 +193,7 @@ fn rung(group: &Group, options: &Options) -> Rung {
             inferred(&mut rung);
         }
     }
-    if rung.unusable.is_none() && !(rung.figures.rate > 0.0) {
+    if rung.unusable.is_none() && rung.figures.rate.max(0.0) == 0.0 {
         rung.unusable = Some("completed no request".to_owned());
     }
     rung

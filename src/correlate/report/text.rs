@@ -2,7 +2,7 @@
 //! interval has.
 
 use super::super::align::Basis;
-use super::super::verdict::{Answer, Between, Clock, Mover, Onset, Symptom, Verdict, WaitShare};
+use super::super::verdict::{Answer, Between, Caveat, Clock, Mover, Onset, Symptom, Verdict, WaitShare};
 use super::junit;
 use std::collections::BTreeSet;
 
@@ -42,9 +42,14 @@ pub fn render(verdict: &Verdict) -> String {
         }
     }
     for caveat in verdict.caveats.iter().filter(|caveat| !caveat.code.ends_with("_not_told")) {
-        page.line("Caveat", format!("{} ({}): {}", caveat.text, caveat.code, caveat.todo), None);
+        page.line("Caveat", warning(caveat), None);
     }
     page.print()
+}
+
+/// A caveat in one line.
+pub fn warning(caveat: &Caveat) -> String {
+    format!("{} ({}): {}", caveat.text.trim_end_matches('.'), caveat.code, caveat.todo)
 }
 
 /// The word, and every gate that broke; of those that held only how many.

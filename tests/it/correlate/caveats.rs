@@ -70,6 +70,52 @@ fn a_driver_that_is_held_up_by_what_moved_first_does_not_take_the_name_away() {
 }
 
 #[test]
+fn what_was_felt_while_no_gauge_moved_is_inconclusive_and_a_small_wiggle_of_the_slowest_is_not() {
+    let quiet = Made { pool: 400.0, service_ms: 1.0, ..Made::default() };
+    let said = Made { wiggle_ms: 2.0, ..quiet.clone() }.write().correlate();
+    assert_eq!((said.code, said.verdict["verdict"].as_str()), (0, Some("rested")), "{}", said.text);
+    let said = Made { wiggle_ms: 40.0, ..quiet }.write().correlate();
+    assert_eq!((said.code, said.first()), (4, ""), "{}", said.text);
+    assert!(said.warns("felt_without_a_mover"), "{}", said.text);
+}
+
+#[test]
+fn all_targets_silent_across_the_onset_take_the_certainty_away_and_put_no_other_name_there() {
+    let silent = vec![("app", 60, 80), ("web", 60, 80)];
+    let said = Made { silent, ..Made::default() }.write().correlate();
+    names_the_pool(&said);
+    assert!(said.warns("silent_at_onset"), "{}", said.text);
+}
+
+#[test]
+fn a_reset_right_over_the_onset_makes_no_wrong_name() {
+    for second in [66, 68, 70] {
+        let said = Made { restart: Some(second), ..Made::default() }.write().correlate();
+        names_the_pool(&said);
+        assert!(said.warns("reset"), "{}", said.text);
+        assert!((said.rate() - 100.0).abs() < 12.0, "at {}", said.rate());
+    }
+}
+
+#[test]
+fn ticks_given_twice_or_cut_in_the_head_are_said() {
+    let files = Made::default().write();
+    // The second half stands in the file again, as after a copy that went wrong.
+    files.edit("ticks", |lines| {
+        let again = lines[lines.len() - 60..].to_vec();
+        lines.extend(again);
+    });
+    let said = files.correlate();
+    names_the_pool(&said);
+    assert!(said.warns("ticks_out_of_order"), "{}", said.text);
+    let text = fs::read_to_string(files.path("ticks")).unwrap();
+    fs::write(files.path("ticks"), &text[..=text.find("\ntick\t").unwrap()]).unwrap();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_correlate")).arg(files.path("ticks")).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("hint:"));
+}
+
+#[test]
 fn a_target_that_is_silent_across_the_onset_widens_its_interval() {
     // The pool is passed in the 68th second.
     let said = Made { silent: vec![("app", 60, 80)], ..Made::default() }.write().correlate();
@@ -120,6 +166,20 @@ fn an_empty_file_of_waits_beside_the_ticks_changes_nothing() {
     let said = files.correlate();
     names_the_pool(&said);
     assert_eq!(said.verdict["waits"].as_array().map(Vec::len), Some(0));
+    assert!(!said.warns("waits_untold"), "{}", said.text);
+}
+
+#[test]
+fn a_lock_that_moved_while_the_waits_are_empty_is_named_without_its_object_and_that_is_said() {
+    let files = Made { lock: true, ..Made::default() }.write();
+    for text in [WAITS_HEAD, ""] {
+        fs::write(files.path("waits"), text).unwrap();
+        for said in [files.correlate(), files.with_waits()] {
+            names_the_pool(&said);
+            assert!(said.warns("waits_untold"), "{}", said.text);
+            assert_eq!(said.verdict["first"]["resource"], "connection pool");
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Several samplers' files of one run, one a machine.
 
 use crate::support::made::{Said, said};
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -181,7 +182,7 @@ fn each_file_has_its_waits_beside_it() {
     let mut waits = "#whatgives waits 1\ntick\tunix_ms\ttarget\tkind\tobject\tindex\trow\tmode\twaiter\twaited_ms\tstatement\tblocker\tblocker_state\tblocker_statement\n".to_owned();
     for back in (60..260).rev() {
         let at = start - 1000 * back;
-        waits.push_str(&format!("{back}\t{at}\tmysql\trow\tshop.slot\tPRIMARY\t17\tX\t5\t9\t-\t1\trunning\t-\n"));
+        writeln!(waits, "{back}\t{at}\tmysql\trow\tshop.slot\tPRIMARY\t17\tX\t5\t9\t-\t1\trunning\t-").unwrap();
     }
     fs::write(folder.path().join("db.waits.tsv"), &waits).unwrap();
     let timeline = row_lock().join("timeline.tsv").display().to_string();

@@ -29,6 +29,10 @@ pub struct Made {
     pub pool: f64,
     /// How long a request takes where nothing waits.
     pub service_ms: f64,
+    /// Added to the 95th percentile from the middle of the climb on, and to nothing else.
+    pub wiggle_ms: f64,
+    /// Whether the pool is declared as a lock.
+    pub lock: bool,
     /// Moves the driver's clock.
     pub clock_s: f64,
     /// Where the driver says its offered rate comes from; achieved leaves the column empty.
@@ -51,6 +55,8 @@ impl Default for Made {
             rates: (10.0, 200.0),
             pool: 100.0,
             service_ms: 50.0,
+            wiggle_ms: 0.0,
+            lock: false,
             clock_s: 0.0,
             offered: Offered::Scheduled,
             driver_limit: f64::INFINITY,
@@ -113,14 +119,12 @@ impl Made {
     pub fn write(&self) -> Files {
         let files = Files { folder: tempfile::tempdir().expect("a folder") };
         let queue = |name, at, resource| Gauge::new(name, Class::Queue, Unit::Count, "").at(at, resource);
+        let pool = if self.lock { Layer::Lock } else { Layer::Pool };
         let gauges = [
             ("web", Gauge::counter("requests_total", Class::Throughput, Unit::Count, "").at(Layer::Worker, "web workers")),
             ("web", queue("listen_queue", Layer::Accept, "web accept queue")),
-            ("app", queue("pool_waiting", Layer::Pool, "connection pool")),
-            (
-                "app",
-                Gauge::counter("pool_wait_ms_total", Class::WaitSum, Unit::Milliseconds, "").at(Layer::Pool, "connection pool"),
-            ),
+            ("app", queue("pool_waiting", pool, "connection pool")),
+            ("app", Gauge::counter("pool_wait_ms_total", Class::WaitSum, Unit::Milliseconds, "").at(pool, "connection pool")),
             ("app", Gauge::counter("errors_total", Class::Event, Unit::Count, "").at(Layer::App, "the application")),
         ];
         let mut header = Header::default();
@@ -178,6 +182,7 @@ impl Made {
             ];
             ticks.row(second as u64, START + 1000 * second as i64, 0.2, &cells, &[]).expect("a row");
             if second >= self.before {
+                let wiggle = if 2 * (second - self.before) > self.seconds() - self.before { self.wiggle_ms } else { 0.0 };
                 let latency = self.service_ms + if served > 0.0 { 1000.0 * all / self.pool } else { 0.0 };
                 timeline.intervals.push(Interval {
                     // A counter read at a tick tells of the second that ends there.
@@ -189,7 +194,7 @@ impl Made {
                     ok: Some(served.round()),
                     failed: Some(0.0),
                     p50_ms: Some(latency * jitter),
-                    p95_ms: Some(1.6 * latency * jitter),
+                    p95_ms: Some(1.6 * latency * jitter + wiggle),
                     p99_ms: Some(2.0 * latency * jitter),
                     ..Interval::default()
                 });
@@ -217,6 +222,11 @@ impl Files {
     /// Both outputs of correlate, with the driver's log.
     pub fn correlate(&self) -> Said {
         self.run(&["--driver", &self.path("timeline").display().to_string()])
+    }
+
+    /// The same with the file of waits given too.
+    pub fn with_waits(&self) -> Said {
+        self.run(&[&self.path("waits").display().to_string(), "--driver", &self.path("timeline").display().to_string()])
     }
 
     /// The same with more arguments.
