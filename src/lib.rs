@@ -6,6 +6,7 @@
 pub mod correlate;
 pub mod driver;
 pub mod exit;
+pub mod gates;
 pub mod hist;
 pub mod judge;
 #[cfg(feature = "sampler")]

@@ -22,6 +22,7 @@ mod role;
 mod say;
 mod schedule;
 mod session;
+mod stop;
 mod write;
 
 use crate::exit;

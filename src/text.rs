@@ -131,6 +131,28 @@ pub fn number_at(line: &[u8], start: usize) -> Option<(f64, usize)> {
     }
 }
 
+/// The known word nearest to a misspelt one, if it is near.
+pub fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let near = word.len() / 3 + 1;
+    known.map(|other| (distance(word, other), other)).filter(|(d, _)| *d <= near).min().map(|(_, other)| other)
+}
+
+/// Edits from one word to the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -211,6 +211,16 @@ impl Meaning {
         }
     }
 
+    /// Of a column without a `#gauge` line: what its name says.
+    pub fn undeclared(name: &str) -> Self {
+        let kind = if name.ends_with("_total") { Kind::Counter } else { Kind::Gauge };
+        let unit = [("_ms", "ms"), ("_us", "us"), ("_seconds", "s"), ("_bytes", "bytes"), ("_ratio", "ratio"), ("_pct", "percent")]
+            .into_iter()
+            .find(|(end, _)| name.strip_suffix("_total").unwrap_or(name).ends_with(end))
+            .map_or("count", |(_, unit)| unit);
+        Self { kind, unit: unit.to_owned(), ..Self::default() }
+    }
+
     /// How many milliseconds one of the column's unit is; `None` where it is no time.
     pub fn unit_in_ms(&self) -> Option<f64> {
         serde_json::from_value::<Unit>(serde_json::Value::String(self.unit.clone())).ok()?.in_ms()

@@ -10,6 +10,14 @@ pub fn unix_ms() -> f64 {
     }
 }
 
+/// A time as people write it: `2026-11-30 01:29:19 UTC`; the number itself where no calendar has it.
+pub fn utc(unix_ms: i64) -> String {
+    match chrono::DateTime::from_timestamp_millis(unix_ms) {
+        Some(time) => time.format("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        None => unix_ms.to_string(),
+    }
+}
+
 /// Reads a duration as people write it: `500ms`, `1s`, `5m`, `1h 30m`; a bare number is seconds.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
@@ -22,6 +30,11 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_written_in_utc() {
+        assert_eq!(utc(1_795_998_200_500), "2026-11-30 00:23:20 UTC");
+    }
 
     #[test]
     fn a_bare_number_is_seconds_and_units_are_understood() {

@@ -128,7 +128,28 @@ pub struct Timeline {
     pub intervals: Vec<Interval>,
 }
 
+impl Interval {
+    /// Requests that ended in it, whatever the outcome.
+    pub fn ended(&self) -> Option<f64> {
+        match (self.ok, self.failed, self.refused) {
+            (None, None, None) => self.started,
+            (ok, failed, refused) => Some(ok.unwrap_or(0.0) + failed.unwrap_or(0.0) + refused.unwrap_or(0.0)),
+        }
+    }
+}
+
 impl Timeline {
+    /// The steps in order of appearance, without the one for all together.
+    pub fn steps(&self) -> Vec<String> {
+        let mut steps: Vec<String> = Vec::new();
+        for interval in &self.intervals {
+            if interval.step != ALL && !steps.contains(&interval.step) {
+                steps.push(interval.step.clone());
+            }
+        }
+        steps
+    }
+
     /// The intervals of all steps together.
     pub fn all(&self) -> impl Iterator<Item = &Interval> {
         self.intervals.iter().filter(|interval| interval.step == ALL)

@@ -2,7 +2,7 @@
 
 use super::gather::{Frame, Gauge};
 use crate::judge::robust::{mean, quantile, smooth};
-use crate::timeline::{ALL, Interval, Offered, Timeline};
+use crate::timeline::{Interval, Offered, Timeline};
 use collectors::api::{Class, Kind, Layer};
 
 /// Where a number comes from.
@@ -150,16 +150,19 @@ fn cover(axis: Axis, from_ms: f64, dur_ms: f64) -> impl Iterator<Item = (usize, 
 
 /// Requests that ended in an interval, whatever the outcome.
 pub fn ended(interval: &Interval) -> Option<f64> {
-    match (interval.ok, interval.failed, interval.refused) {
-        (None, None, None) => interval.started,
-        (ok, failed, refused) => Some(ok.unwrap_or(0.0) + failed.unwrap_or(0.0) + refused.unwrap_or(0.0)),
-    }
+    interval.ended()
 }
 
 /// The throughput gauge of the outermost target.
 pub fn outermost(frame: &Frame) -> Option<&Gauge> {
-    let fits = frame.gauges.iter().filter_map(|gauge| fitness(frame, gauge).map(|fit| (fit, gauge)));
-    fits.min_by(|a, b| a.0.cmp(&b.0)).map(|(_, gauge)| gauge)
+    throughputs(frame).next()
+}
+
+/// Throughput gauges that can stand for the load, that of the outermost target first.
+pub fn throughputs(frame: &Frame) -> impl Iterator<Item = &Gauge> {
+    let mut fits: Vec<_> = frame.gauges.iter().filter_map(|gauge| fitness(frame, gauge).map(|fit| (fit, gauge))).collect();
+    fits.sort_by_key(|(fit, _)| *fit);
+    fits.into_iter().map(|(_, gauge)| gauge)
 }
 
 impl Load {
@@ -269,18 +272,13 @@ fn fitness(frame: &Frame, gauge: &Gauge) -> Option<(usize, usize, usize)> {
 
 /// The steps of a driver's log, in order of appearance, without the one for all together.
 pub fn steps(timeline: &Timeline) -> Vec<String> {
-    let mut steps: Vec<String> = Vec::new();
-    for interval in &timeline.intervals {
-        if interval.step != ALL && !steps.contains(&interval.step) {
-            steps.push(interval.step.clone());
-        }
-    }
-    steps
+    timeline.steps()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::timeline::ALL;
 
     fn pieces(list: &[(f64, f64, f64)]) -> Vec<Piece> {
         list.iter().map(|(from_ms, dur_ms, amount)| Piece { from_ms: *from_ms, dur_ms: *dur_ms, amount: *amount }).collect()

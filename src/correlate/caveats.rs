@@ -12,7 +12,7 @@ mod sampling;
 pub use answer::of_answer;
 pub use held::{growth_not_told, recovery_not_told, steps_not_told};
 pub use load::{clocks_apart, log_of_another_time, no_load, of_load};
-pub use sampling::{of_sampling, several_silent, waits_as_pairs};
+pub use sampling::{clocks_of_files_apart, clocks_of_files_unknown, of_sampling, several_silent, waits_as_pairs};
 
 use super::verdict::Caveat;
 use crate::ticks::Target;
@@ -22,6 +22,7 @@ pub fn is_driver(target: &Target) -> bool {
     target.about.get("role").and_then(|role| role.as_str()) == Some("driver")
 }
 
-fn caveat(code: &'static str, text: impl Into<String>, todo: impl Into<String>, can_change_name: bool) -> Caveat {
+/// A caveat.
+pub fn caveat(code: &'static str, text: impl Into<String>, todo: impl Into<String>, can_change_name: bool) -> Caveat {
     Caveat { code, text: text.into(), todo: todo.into(), can_change_name }
 }

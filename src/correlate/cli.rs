@@ -2,6 +2,7 @@
 
 use super::phases::Given;
 use crate::driver;
+use crate::judge::gate::Gate;
 use clap::{Args, Parser};
 use std::path::PathBuf;
 
@@ -9,7 +10,8 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "correlate", version, about, after_help = after_help())]
 pub struct Options {
-    /// The sampler's files: PREFIX.ticks.tsv, and PREFIX.waits.tsv where it does not stand beside it
+    /// The sampler's files: PREFIX.ticks.tsv, and PREFIX.waits.tsv where it does not stand beside it; of one run with a sampler
+    /// on every machine all of them
     #[arg(required_unless_present = "timeline", value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
@@ -39,6 +41,39 @@ pub struct Options {
     #[arg(long, value_name = "GAUGE")]
     pub explain: Option<String>,
 
+    /// What must hold of the run, such as 'p95(checkout) < 800ms over 60s', 'host.load / capacity <= 0.75 for 15s' or
+    /// 'knee >= 3000/s' (repeat it); one that broke is exit code 1
+    #[arg(long, value_name = "GATE")]
+    pub gate: Vec<Gate>,
+
+    /// A file with such gates: a table [gates] of names and gates
+    #[arg(long, value_name = "FILE")]
+    pub gates: Vec<PathBuf>,
+
+    /// Append the run to this file of runs and compare it with the earlier ones of its scenario: a knee that fell is exit
+    /// code 1
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
+
+    /// A label of the run beside those of the sampler, such as version=1.4.2, the version under test (repeat it)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
+    pub label: Vec<(String, String)>,
+
+    /// Write the answer as a page that stands alone
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+
+    /// Write the answer as Markdown for a pull request, with a chart of the same name, .svg, beside it
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+
+    /// Write the gates as a report of tests (`JUnit`), each a case
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Print the driver's log in the neutral form and judge nothing
+    #[arg(long, requires = "driver", help_heading = "Driver's log")]
+    pub timeline: bool,
+
     /// How the driver's log is read.
     #[command(flatten)]
     pub log: Log,
@@ -48,10 +83,6 @@ pub struct Options {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Driver's log")]
 pub struct Log {
-    /// Print the driver's log in the neutral form and judge nothing
-    #[arg(long, requires = "driver")]
-    pub timeline: bool,
-
     /// The format of the log, where it is not told rightly from its content; see the list below
     #[arg(long, value_name = "NAME")]
     pub driver_format: Option<String>,
@@ -113,6 +144,13 @@ impl Log {
     }
 }
 
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
+        _ => Err(format!("expected NAME=VALUE, found {text:?}")),
+    }
+}
+
 /// When a driver was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
@@ -138,10 +176,16 @@ fn unix_ms(text: &str) -> Result<i64, String> {
     Ok(if value < 1e11 { value * 1e3 } else { value } as i64)
 }
 
+const SUBCOMMANDS: &str = "\
+Also (each with --help):
+  correlate ladder RUNG…         rungs of constant load instead of a ramp
+  correlate compare A B          two runs side by side
+  correlate history runs.tsv     the series of runs that --history wrote, and where it changed";
+
 const EXIT_CODES: &str = "\
 Exit codes: 0 answered · 1 a gate failed · 2 wrong usage · 3 an input file is unusable · 4 inconclusive, or too little data";
 
 fn after_help() -> String {
     let formats: Vec<String> = driver::formats().map(|(name, _, about)| format!("  {name:<20} {about}")).collect();
-    format!("Formats of drivers' logs:\n{}\n\n{EXIT_CODES}", formats.join("\n"))
+    format!("{SUBCOMMANDS}\n\nFormats of drivers' logs:\n{}\n\n{EXIT_CODES}", formats.join("\n"))
 }

@@ -4,24 +4,110 @@
 //! **Method.** The driver's completions per bin, nothing outside its log, against the throughput gauge of the outermost
 //! target: the lag with the highest correlation (both see the same requests, their start, their end and their chance
 //! bunches). It counts only if it is clearly better than no lag. Where the sampler started the driver, a log that begins
-//! before that start is apart by at least so much. **How it fails.** A load without any edge or bunch (perfectly even, both
-//! ends outside the ticks) fits at every lag of a plateau; then nothing is said.
+//! before that start is apart by at least so much. What is nearer than a few seconds is told by the chance bunches alone
+//! ([`crate::judge::lag`]), of whichever throughput gauge resembles the driver's counts best. Its interval is the estimate's
+//! own, widened by what a clock is not: a request's latency (a server may count its begin, the driver its end) and late
+//! ticks. **How it fails.** A load without any edge or bunch (perfectly even, both ends outside the ticks) fits at every lag
+//! of a plateau; then nothing is said.
 
 use super::align::{self, Axis};
-use super::gather::Frame;
+use super::caveats;
+use super::floors;
+use super::gather::{Frame, Gauge};
+use super::tell::round;
+use super::verdict::{Caveat, Clock};
+use crate::judge::lag::{self, Amount, Even, Lag};
+use crate::judge::robust::quantile;
 use crate::timeline::{Interval, Timeline};
 
 /// Farther than this the log is not of this run, or of another zone.
 const MOST_S: f64 = 300.0;
 /// Nearer than this nobody is apart: latency and a driver's own intervals explain it.
 const LEAST_S: f64 = 3.0;
+/// A nearer one, known well enough, is mended from here on: less does not matter to any onset.
+const MENDED_S: f64 = 1.0;
+/// So many bins times lags are looked at, for one gauge.
+const PRODUCTS: f64 = 4e5;
+/// How many throughput gauges are compared with the driver.
+const COMPARED: usize = 8;
 /// The correlation that the best lag must have.
 const FITS: f64 = 0.9;
 /// The share of what was left unexplained that the best lag must explain.
 const BETTER: f64 = 0.5;
 
+/// The driver's log on the sampler's clock, how far the two were apart, and the caveats of that.
+pub fn mend(frame: &Frame, timeline: Timeline) -> (Timeline, Option<Clock>, Option<Caveat>) {
+    let coarse = apart(frame, &timeline).or_else(|| before_its_start(frame, &timeline));
+    let mut timeline = coarse.map(|seconds| shift(&timeline, seconds)).unwrap_or(timeline);
+    let fine = near(frame, &timeline);
+    let mut moved = coarse.unwrap_or(0.0);
+    if let Some((lag, _)) = &fine
+        && (coarse.is_some() || is_apart(lag))
+    {
+        timeline = shift(&timeline, lag.seconds);
+        moved += lag.seconds;
+    }
+    let (offset, within, by) = match (fine, coarse) {
+        (Some((lag, by)), coarse) => (coarse.unwrap_or(0.0) + lag.seconds, lag.within_s, by),
+        (None, Some(coarse)) => (coarse, LEAST_S, align::outermost(frame).map_or_else(String::new, |gauge| gauge.name.clone())),
+        (None, None) => return (timeline, None, None),
+    };
+    let clock = told(offset, within, moved, by);
+    (timeline, Some(clock), (moved != 0.0).then(|| caveats::clocks_apart(moved, within)))
+}
+
+/// Whether a lag is one of clocks, and large enough to be mended.
+pub fn is_apart(lag: &Lag) -> bool {
+    lag.seconds.abs() >= MENDED_S && lag.seconds.abs() > 2.0 * lag.within_s
+}
+
+/// Two clocks in the verdict's terms.
+pub fn told(offset_s: f64, within_s: f64, moved_s: f64, by: String) -> Clock {
+    let ms = |seconds: f64| round(1e3 * seconds, 0);
+    let (low_ms, high_ms) = (ms(offset_s - within_s), ms(offset_s + within_s));
+    Clock { offset_ms: ms(offset_s), low_ms, high_ms, moved_ms: ms(moved_s), by }
+}
+
+/// Within how many seconds a lag is looked for: a long run is compared at fewer lags.
+pub fn reach_s(frame: &Frame, usual_s: f64) -> f64 {
+    let usual = usual_s.max(frame.step_s);
+    (PRODUCTS / frame.bins as f64 * usual).clamp(LEAST_S.max(4.0 * usual), MOST_S)
+}
+
+/// What is left between the two clocks once they are near each other, and the gauge that tells it.
+fn near(frame: &Frame, timeline: &Timeline) -> Option<(Lag, String)> {
+    let counts: [fn(&Interval) -> Option<f64>; 2] = [align::ended, |i| i.started];
+    let amounts = |count: &dyn Fn(&Interval) -> Option<f64>| -> Vec<Amount> {
+        let amount = |i: &Interval| {
+            let (from_s, dur_s) = (i.unix_ms as f64 / 1e3, i.dur_ms.max(1.0) / 1e3);
+            Some(Amount { from_s, dur_s, rate: count(i)? / dur_s })
+        };
+        timeline.all().filter_map(amount).collect()
+    };
+    let told = counts.map(|count| amounts(&count));
+    let reach = reach_s(frame, quantile(timeline.all().map(|interval| interval.dur_ms / 1e3), 0.5));
+    let best = align::throughputs(frame)
+        .take(COMPARED)
+        .flat_map(|gauge| told.iter().filter_map(move |told| Some((lag::lag(&seen(frame, gauge), told, 0.0, reach)?, gauge))))
+        .max_by(|a, b| a.0.fits.total_cmp(&b.0.fits))?;
+    let (mut lag, gauge) = best;
+    let known = |value: Option<f64>| value.unwrap_or(f64::NAN);
+    let latencies = timeline.all().filter_map(|i| floors::mean_latency(known(i.p50_ms), known(i.p95_ms), known(i.p99_ms)));
+    let latency = quantile(latencies, 0.25);
+    lag.within_s += (if latency.is_finite() { latency } else { 0.0 } + frame.health.late_p99_ms.max(0.0)) / 1e3;
+    Some((lag, gauge.name.clone()))
+}
+
+/// A throughput gauge as amounts on even bins. A counter tells of the tick that ends with its read, so that its bin begins
+/// half a tick before the bin that is centred on the read; reads are a little late.
+pub fn seen(frame: &Frame, gauge: &Gauge) -> Even {
+    let tick_s = (frame.run.tick_ms / 1e3).min(frame.step_s);
+    let from_s = (frame.at_ms(0) + frame.health.late_p50_ms) / 1e3 - (frame.step_s + tick_s) / 2.0;
+    Even { from_s, step_s: frame.step_s, rates: gauge.values.clone() }
+}
+
 /// By how many seconds the driver's log must be moved; `None` where it fits or where it cannot be told.
-pub fn apart(frame: &Frame, timeline: &Timeline) -> Option<f64> {
+fn apart(frame: &Frame, timeline: &Timeline) -> Option<f64> {
     let gauge = align::outermost(frame)?;
     let longest = timeline.all().map(|interval| interval.dur_ms / 1e3).fold(0.0, f64::max);
     let reach = (MOST_S / frame.step_s).ceil() as usize;
@@ -45,7 +131,7 @@ pub fn apart(frame: &Frame, timeline: &Timeline) -> Option<f64> {
 }
 
 /// How long before the driver was started its log begins; `None` where the sampler did not start it or where it fits.
-pub fn before_its_start(frame: &Frame, timeline: &Timeline) -> Option<f64> {
+fn before_its_start(frame: &Frame, timeline: &Timeline) -> Option<f64> {
     let start = frame.children.iter().find_map(|child| child.start_unix_ms)?;
     let begins = timeline.all().find(|interval| interval.started.or(interval.ok).is_some_and(|count| count > 0.0))?.unix_ms;
     let early = (start - begins) as f64 / 1e3;
@@ -53,7 +139,7 @@ pub fn before_its_start(frame: &Frame, timeline: &Timeline) -> Option<f64> {
 }
 
 /// Moves a log.
-pub fn shift(timeline: &Timeline, seconds: f64) -> Timeline {
+fn shift(timeline: &Timeline, seconds: f64) -> Timeline {
     let mut moved = timeline.clone();
     for interval in &mut moved.intervals {
         interval.unix_ms += (seconds * 1e3).round() as i64;

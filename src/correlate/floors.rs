@@ -50,7 +50,7 @@ impl Floors {
 }
 
 /// The mean that percentiles tell, the latencies between two of them spread evenly on a logarithmic scale.
-fn mean_latency(p50: f64, p95: f64, p99: f64) -> Option<f64> {
+pub fn mean_latency(p50: f64, p95: f64, p99: f64) -> Option<f64> {
     let between = |low: f64, high: f64| if high > 1.001 * low { (high - low) / (high / low).ln() } else { low };
     let p99 = if p99.is_finite() { p99 } else { p95 };
     let mean = 0.5 * 0.75 * p50 + 0.45 * between(p50, p95) + 0.04 * between(p95, p99) + 0.01 * p99;

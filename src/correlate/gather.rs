@@ -6,7 +6,7 @@ use crate::judge::robust::quantile;
 use crate::judge::series::{Follower, Value};
 use crate::text::InputError;
 use crate::ticks::{Capacity, Child, Meaning, Reader, Row, Run, Target};
-use collectors::api::{Class, Kind, Unit};
+use collectors::api::{Class, Unit};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -42,6 +42,8 @@ pub struct Health {
     pub backwards: u64,
     /// Ticks that were skipped.
     pub missed: u64,
+    /// The median of the lateness.
+    pub late_p50_ms: f64,
     /// The 99th percentile of the lateness.
     pub late_p99_ms: f64,
     /// Column and bin of every reset.
@@ -73,6 +75,28 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// Bins without any gauge.
+    pub fn empty(start_ms: f64, step_s: f64, bins: usize) -> Self {
+        Self {
+            run: Run::default(),
+            targets: Vec::new(),
+            children: Vec::new(),
+            start_ms,
+            step_s,
+            bins,
+            readings: 1.0,
+            gauges: Vec::new(),
+            health: Health::default(),
+            index: HashMap::new(),
+        }
+    }
+
+    /// Adds a gauge whose values are on these bins.
+    pub fn put(&mut self, gauge: Gauge) {
+        self.index.insert(gauge.name.clone(), self.gauges.len());
+        self.gauges.push(gauge);
+    }
+
     /// A gauge by its column's name.
     pub fn gauge(&self, name: &str) -> Option<&Gauge> {
         self.index.get(name).map(|n| &self.gauges[*n])
@@ -125,8 +149,11 @@ pub fn gather(path: &Path) -> Result<Frame, InputError> {
     let mut reader = Reader::open(path)?;
     let header = reader.header().clone();
     let declared: HashMap<&str, &Meaning> = header.gauges.iter().map(|(name, meaning)| (name.as_str(), meaning)).collect();
-    let meanings: Vec<Meaning> =
-        header.columns.iter().map(|name| declared.get(name.as_str()).map_or_else(|| undeclared(name), |m| (*m).clone())).collect();
+    let meanings: Vec<Meaning> = header
+        .columns
+        .iter()
+        .map(|name| declared.get(name.as_str()).map_or_else(|| Meaning::undeclared(name), |m| (*m).clone()))
+        .collect();
     let mut followers: Vec<Follower> = meanings.iter().map(|meaning| Follower::new(meaning.kind, meaning.own)).collect();
 
     let (mut row, mut health, mut late) = (Row::default(), Health::default(), Vec::new());
@@ -167,7 +194,7 @@ pub fn gather(path: &Path) -> Result<Frame, InputError> {
         }
     }
     grid.close();
-    health.late_p99_ms = quantile(late, 0.99);
+    (health.late_p50_ms, health.late_p99_ms) = (quantile(late.iter().copied(), 0.5), quantile(late, 0.99));
 
     let span_s = grid.len() as f64 * grid.width_ms() / 1e3;
     let aimed_ms = (span_s / BINS_AIMED_AT).min(STEP_S) * 1e3;
@@ -177,13 +204,9 @@ pub fn gather(path: &Path) -> Result<Frame, InputError> {
         run: header.run.clone(),
         targets: header.targets.clone(),
         children: reader.children().to_vec(),
-        start_ms: grid.start_ms(),
-        step_s: grid.width_ms() / 1e3,
-        bins: grid.len(),
         readings: (grid.width_ms() / tick_ms).max(1.0),
-        gauges: Vec::new(),
         health,
-        index: HashMap::new(),
+        ..Frame::empty(grid.start_ms(), grid.width_ms() / 1e3, grid.len())
     };
     if frame.run.start_unix_ms <= 0 {
         frame.run.start_unix_ms = start;
@@ -229,19 +252,8 @@ impl Frame {
             (None, "up" | "poll_ms") => (None, false),
             (None, _) => (guess::class(name, meaning.kind), true),
         };
-        self.index.insert(name.to_owned(), self.gauges.len());
-        self.gauges.push(Gauge { name: name.to_owned(), target, meaning, class, guessed, values });
+        self.put(Gauge { name: name.to_owned(), target, meaning, class, guessed, values });
     }
-}
-
-/// A column without a `#gauge` line.
-fn undeclared(name: &str) -> Meaning {
-    let kind = if name.ends_with("_total") { Kind::Counter } else { Kind::Gauge };
-    let unit = [("_ms", "ms"), ("_us", "us"), ("_seconds", "s"), ("_bytes", "bytes"), ("_ratio", "ratio"), ("_pct", "percent")]
-        .into_iter()
-        .find(|(end, _)| name.strip_suffix("_total").unwrap_or(name).ends_with(end))
-        .map_or("count", |(_, unit)| unit);
-    Meaning { kind, unit: unit.to_owned(), ..Meaning::default() }
 }
 
 /// The sum of several columns per bin; missing where any of them is.

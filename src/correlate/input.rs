@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-/// The sampler's files of one run.
+/// One sampler's files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Files {
     /// The ticks.
@@ -17,8 +17,17 @@ pub struct Files {
     pub waits: Option<PathBuf>,
 }
 
+impl Files {
+    /// What stands before `ticks.tsv` in the name of the ticks.
+    pub fn prefix(&self) -> String {
+        let name = self.ticks.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let short = name.strip_suffix(".tsv").unwrap_or(&name);
+        short.strip_suffix("ticks").unwrap_or(short).trim_end_matches(['.', '-', '_']).to_owned()
+    }
+}
+
 /// Tells ticks from waits by their first line; the waits of the same PREFIX beside the ticks are used where none were given.
-pub fn files(given: &[PathBuf]) -> Result<Files, InputError> {
+pub fn files(given: &[PathBuf]) -> Result<Vec<Files>, InputError> {
     let (mut tick_files, mut wait_files) = (Vec::new(), Vec::new());
     for path in given {
         match first_line(path)?.as_str() {
@@ -27,19 +36,31 @@ pub fn files(given: &[PathBuf]) -> Result<Files, InputError> {
             _ => tick_files.push(path.clone()),
         }
     }
-    let one = |list: &[PathBuf], what: &str| match list {
-        [] => Ok(None),
-        [path] => Ok(Some(path.clone())),
-        [_, second, ..] => Err(InputError::new(second, format!("is a second file of {what}"))
-            .hint("give one run's files: PREFIX.ticks.tsv and PREFIX.waits.tsv; a driver's log goes behind --driver")),
-    };
-    let Some(ticks) = one(&tick_files, "ticks")? else {
+    if let ([_], [_, second, ..]) = (&tick_files[..], &wait_files[..]) {
+        return Err(InputError::new(second, "is a second file of waits beside one file of ticks")
+            .hint("give PREFIX.ticks.tsv and PREFIX.waits.tsv, one pair a sampler"));
+    }
+    if tick_files.is_empty() {
         let path = given.first().cloned().unwrap_or_default();
         return Err(InputError::new(&path, "is a file of waits, and no ticks were given")
             .hint("correlate PREFIX.ticks.tsv PREFIX.waits.tsv"));
-    };
-    let waits = one(&wait_files, "waits")?.or_else(|| beside(&ticks));
-    Ok(Files { ticks, waits })
+    }
+    let alone = tick_files.len() == 1;
+    let mut all = Vec::new();
+    for ticks in tick_files {
+        if all.iter().any(|files: &Files| files.ticks == ticks) {
+            return Err(InputError::new(&ticks, "is given twice"));
+        }
+        let own = named_beside(&ticks);
+        let at = wait_files.iter().position(|path| alone || Some(path) == own.as_ref());
+        let waits = at.map(|at| wait_files.remove(at)).or_else(|| waits_beside(&ticks));
+        all.push(Files { ticks, waits });
+    }
+    match wait_files.first() {
+        None => Ok(all),
+        Some(path) => Err(InputError::new(path, "is a file of waits whose ticks are not told by its name")
+            .hint("of several files of ticks each has its waits as PREFIX.waits.tsv beside PREFIX.ticks.tsv")),
+    }
 }
 
 fn first_line(path: &Path) -> Result<String, InputError> {
@@ -49,11 +70,15 @@ fn first_line(path: &Path) -> Result<String, InputError> {
     Ok(String::from_utf8_lossy(&line).trim_start_matches('\u{feff}').trim_end().to_owned())
 }
 
-fn beside(ticks: &Path) -> Option<PathBuf> {
-    let name = ticks.file_name()?.to_str()?;
-    let prefix = name.strip_suffix("ticks.tsv")?;
-    let waits = ticks.with_file_name(format!("{prefix}waits.tsv"));
-    (waits != ticks && first_line(&waits).is_ok_and(|line| line == waits::FIRST_LINE)).then_some(waits)
+/// What the waits of these ticks are called.
+fn named_beside(ticks: &Path) -> Option<PathBuf> {
+    let prefix = ticks.file_name()?.to_str()?.strip_suffix("ticks.tsv")?;
+    Some(ticks.with_file_name(format!("{prefix}waits.tsv")))
+}
+
+/// The waits of the same PREFIX beside the ticks.
+pub fn waits_beside(ticks: &Path) -> Option<PathBuf> {
+    named_beside(ticks).filter(|waits| first_line(waits).is_ok_and(|line| line == waits::FIRST_LINE))
 }
 
 /// The drivers' logs of one run as one timeline; `None` where none was given.
@@ -66,6 +91,11 @@ pub fn driver(paths: &[PathBuf], options: &driver::Options) -> Result<Option<Tim
         ));
     }
     Ok(Some(timeline))
+}
+
+/// Whether a file is the sampler's: ticks or waits.
+pub fn is_ours(path: &Path) -> bool {
+    first_line(path).is_ok_and(|line| [ticks::FIRST_LINE, waits::FIRST_LINE].contains(&&*line))
 }
 
 /// Whether a file begins as a file of ticks does.

@@ -1,6 +1,10 @@
 //! One file an output. A report sees the verdict and nothing else.
 
+pub mod chart;
 mod held;
+pub mod html;
 pub mod json;
+pub mod junit;
+pub mod markdown;
 mod steps;
 pub mod text;

@@ -8,27 +8,35 @@ use super::cli::Options;
 use super::clocks;
 use super::explain;
 use super::floors::Floors;
-use super::gather::{self, Frame};
+use super::gates;
+use super::gather::Frame;
 use super::growth::{self, Runs};
+use super::history;
 use super::input::{self, Files};
+use super::join::{self, Joined};
 use super::knee;
 use super::movers::{self, Evidence, Outcome};
 use super::phases::Phases;
+use super::plot::{self, Plot};
 use super::recovery;
 use super::steps;
 use super::symptoms;
 use super::tell;
-use super::verdict::{Answer, Aside, Caveat, Run, Verdict};
+use super::verdict::{Answer, Aside, Caveat, Clock, FilePart, Run, Verdict};
+use crate::judge::gate::GateError;
 use crate::text::InputError;
 use crate::timeline::Timeline;
-use crate::waits::{self, Waits};
+use crate::waits::Waits;
+use std::path::{Path, PathBuf};
 
 /// Everything that was read of one run.
 pub struct Session {
-    files: Files,
+    files: Vec<Files>,
+    parts: Vec<FilePart>,
     frame: Frame,
     waits: Option<Waits>,
     timeline: Option<Timeline>,
+    clock: Option<Clock>,
     load: Option<Load>,
     phases: Option<Phases>,
     caveats: Vec<Caveat>,
@@ -38,28 +46,54 @@ impl Session {
     /// Reads the files and lays the driver's log on the ticks.
     pub fn read(options: &Options) -> Result<Self, InputError> {
         let files = input::files(&options.files)?;
-        let frame = gather::gather(&files.ticks)?;
-        let waits = files.waits.as_deref().map(waits::read).transpose()?;
+        let Joined { frame, waits, parts, caveats: of_files } = join::read(&files)?;
         let started = frame.children.iter().find_map(|child| child.start_unix_ms);
         let timeline = input::driver(&options.driver, &options.log.options(started))?;
         let mut caveats = caveats::of_sampling(&frame);
-        let timeline = timeline.and_then(|timeline| same_clock(&frame, timeline, &mut caveats));
+        caveats.extend(of_files);
+        let mut clock = None;
+        let timeline = timeline.and_then(|timeline| same_clock(&frame, timeline, &mut clock, &mut caveats));
         let measured = timeline.as_ref().and_then(|timeline| Load::from_driver(&frame, timeline));
         let load = measured.or_else(|| Load::inferred(&frame));
         let phases = load.as_ref().and_then(|load| Phases::of(&frame, load));
         let phases = phases.map(|phases| phases.with(&frame, &options.phase));
-        Ok(Self { files, frame, waits, timeline, load, phases, caveats })
+        Ok(Self { files, parts, frame, waits, timeline, clock, load, phases, caveats })
     }
 
-    /// What gave way first.
-    pub fn verdict(mut self, options: &Options) -> Verdict {
+    /// What gave way first, and which of the gates held.
+    pub fn verdict(&self, options: &Options, listed: &[gates::Listed]) -> Result<Verdict, GateError> {
+        let mut verdict = self.answer(options);
+        let run = gates::Run {
+            files: self
+                .files
+                .iter()
+                .enumerate()
+                .map(|(n, files)| (&*files.ticks, self.parts.get(n).map(|part| &*part.host)))
+                .collect(),
+            frame: &self.frame,
+            phases: self.phases.as_ref(),
+            timeline: self.timeline.as_ref(),
+        };
+        gates::judge(listed, &run, &mut verdict)?;
+        Ok(verdict)
+    }
+
+    /// Compares the run with the earlier ones of this file and appends it.
+    pub fn record(&self, path: &Path, verdict: &mut Verdict) -> Result<(), InputError> {
+        history::record(path, &self.frame, verdict)
+    }
+
+    fn answer(&self, options: &Options) -> Verdict {
         let mut run = Run {
-            ticks: self.files.ticks.display().to_string(),
-            waits: self.files.waits.as_ref().map(|path| path.display().to_string()),
+            ticks: listed(self.files.iter().map(|files| &files.ticks)).unwrap_or_default(),
+            waits: listed(self.files.iter().filter_map(|files| files.waits.as_ref())),
+            files: self.parts.clone(),
             driver: self.timeline.as_ref().map(|timeline| timeline.driver.driver.clone()),
+            clock: self.clock.clone(),
             ..tell::run(&self.frame)
         };
-        let mut caveats = std::mem::take(&mut self.caveats);
+        run.labels.extend(options.label.iter().cloned());
+        let mut caveats = self.caveats.clone();
         let (Some(load), Some(phases)) = (&self.load, &self.phases) else {
             caveats.push(caveats::no_load());
             return empty(run, caveats);
@@ -136,6 +170,13 @@ impl Session {
         }
     }
 
+    /// What a page draws of it.
+    pub fn plot(&self, options: &Options, verdict: &Verdict) -> Plot {
+        let (Some(load), Some(phases)) = (&self.load, &self.phases) else { return Plot::default() };
+        let floors = Floors::of(&self.frame, load, phases, options.floor);
+        plot::plot(&Bench::new(&self.frame, load, phases, floors), self.timeline.as_ref(), self.waits.as_ref(), verdict)
+    }
+
     /// Why one gauge was or was not a mover.
     pub fn explain(&self, options: &Options, gauge: &str) -> Result<String, String> {
         let (Some(load), Some(phases)) = (&self.load, &self.phases) else { return Err(caveats::no_load().text) };
@@ -144,20 +185,21 @@ impl Session {
     }
 }
 
+/// Several paths as one text.
+fn listed<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Option<String> {
+    let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
+    (!paths.is_empty()).then(|| paths.join(", "))
+}
+
 /// The driver's log on the sampler's clock; `None` where it is of another time.
-fn same_clock(frame: &Frame, timeline: Timeline, caveats: &mut Vec<Caveat>) -> Option<Timeline> {
-    let off = clocks::apart(frame, &timeline).or_else(|| clocks::before_its_start(frame, &timeline));
-    let timeline = match off {
-        Some(seconds) => {
-            caveats.push(caveats::clocks_apart(seconds));
-            clocks::shift(&timeline, seconds)
-        }
-        None => timeline,
-    };
+fn same_clock(frame: &Frame, timeline: Timeline, clock: &mut Option<Clock>, caveats: &mut Vec<Caveat>) -> Option<Timeline> {
+    let (timeline, found, caveat) = clocks::mend(frame, timeline);
+    caveats.extend(caveat);
     if Load::from_driver(frame, &timeline).is_none() {
         caveats.push(caveats::log_of_another_time(frame, &timeline));
         return None;
     }
+    *clock = found;
     Some(timeline)
 }
 
@@ -181,7 +223,8 @@ fn empty(run: Run, caveats: Vec<Caveat>) -> Verdict {
         growth: None,
         recovery: None,
         steps: None,
-        gates: Some(serde_json::Value::Array(Vec::new())),
+        gates: Vec::new(),
         caveats,
+        history: None,
     }
 }

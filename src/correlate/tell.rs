@@ -6,12 +6,24 @@ use super::floors::Floors;
 use super::gather::{Frame, Gauge};
 use super::movers::{Evidence, Move};
 use super::phases::Phases;
-use super::verdict::{Between, Mover, Onset, Phase, Run, Used, WaitShare};
+use super::verdict::{Answer, Between, Mover, Onset, Phase, Run, Used, WaitShare};
 use crate::judge::robust::median;
 use collectors::api::{Class, Layer};
 
 /// The share of the waiters on one object that makes it the resource.
 const MOST_WAITERS: f64 = 0.5;
+
+/// The verdict's word, as in the JSON.
+pub fn answer_name(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Moved => "moved",
+        Answer::Rested => "rested",
+        Answer::Inconclusive => "inconclusive",
+        Answer::Violated => "violated",
+        Answer::Saturated => "saturated",
+        Answer::Qualified => "qualified",
+    }
+}
 
 /// What the ticks alone say of the run.
 pub fn run(frame: &Frame) -> Run {
@@ -97,13 +109,28 @@ pub fn movers(
     if let (Some(first), Some(found)) = (movers.first_mut(), order.movers.first()) {
         first.tied_with = tied;
         first.decided_by = order.decided_by;
-        let lock = frame.gauges[found.gauge].meaning.layer == Some(Layer::Lock);
-        let top = shares.iter().flatten().find(|wait| wait.target == first.target);
-        if let Some(top) = top.filter(|top| lock && top.share >= MOST_WAITERS) {
-            first.resource = blame::resource(top);
+        if let Some(name) = waited_for(&frame.gauges[found.gauge], shares.as_deref()) {
+            first.resource = name;
         }
     }
     (movers, shares)
+}
+
+/// The object that most waiters waited for, where the gauge is one of a lock.
+pub fn waited_for(gauge: &Gauge, shares: Option<&[WaitShare]>) -> Option<String> {
+    let top = shares?.iter().find(|wait| wait.target == gauge.target)?;
+    (gauge.meaning.layer == Some(Layer::Lock) && top.share >= MOST_WAITERS).then(|| blame::resource(top))
+}
+
+/// What kind of evidence it is, in words.
+pub fn evidence_text(evidence: Evidence) -> String {
+    match evidence {
+        Evidence::Waits => "waiting".to_owned(),
+        Evidence::Recurs { period_ms } => format!("again and again, every {} s", short(period_ms as f64 / 1e3)),
+        Evidence::OffPath => "work that no request waits for".to_owned(),
+        Evidence::Silence => "stopped answering".to_owned(),
+        Evidence::Ceiling => "capacity used up; its waiting was not watched".to_owned(),
+    }
 }
 
 fn mover(frame: &Frame, phases: &Phases, found: &Move) -> Mover {
@@ -121,19 +148,14 @@ fn mover(frame: &Frame, phases: &Phases, found: &Move) -> Mover {
         tied_with: Vec::new(),
         resource: if gauge.meaning.resource.is_empty() { gauge.name.clone() } else { gauge.meaning.resource.clone() },
         basis: if gauge.guessed { Basis::Inferred } else { Basis::Measured },
-        evidence: match found.evidence {
-            Evidence::Waits => "waiting".to_owned(),
-            Evidence::Recurs { period_ms } => format!("again and again, every {} s", short(period_ms as f64 / 1e3)),
-            Evidence::OffPath => "work that no request waits for".to_owned(),
-            Evidence::Silence => "stopped answering".to_owned(),
-            Evidence::Ceiling => "capacity used up; its waiting was not watched".to_owned(),
-        },
+        evidence: evidence_text(found.evidence),
         decided_by: None,
         class_guessed: gauge.guessed,
     }
 }
 
-fn class_name(gauge: &Gauge, evidence: Evidence) -> String {
+/// The class as the file writes it.
+pub fn class_name(gauge: &Gauge, evidence: Evidence) -> String {
     if evidence == Evidence::Silence {
         return "event".to_owned();
     }

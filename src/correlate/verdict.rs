@@ -157,6 +157,34 @@ pub struct Used {
     pub share: f64,
 }
 
+/// How far two clocks are apart, by what both counted of the same requests.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Clock {
+    /// What is to be added to the other clock to get the sampler's.
+    pub offset_ms: f64,
+    /// The lower end.
+    pub low_ms: f64,
+    /// The upper end.
+    pub high_ms: f64,
+    /// What was added.
+    pub moved_ms: f64,
+    /// The gauge that tells it.
+    pub by: String,
+}
+
+/// One sampler's files, where several were joined.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FilePart {
+    /// The file of ticks.
+    pub ticks: String,
+    /// The file of waits beside it.
+    pub waits: Option<String>,
+    /// The sampler's machine.
+    pub host: String,
+    /// Its clock against the first one's, where what both counted tells it.
+    pub clock: Option<Clock>,
+}
+
 /// The run and how it was judged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Run {
@@ -164,8 +192,13 @@ pub struct Run {
     pub ticks: String,
     /// The file of waits, where one was read.
     pub waits: Option<String>,
+    /// The single files, where several samplers' were joined; the first one's clock is the run's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FilePart>,
     /// The driver, as its log calls it.
     pub driver: Option<String>,
+    /// The driver's clock against the sampler's, where what both counted tells it.
+    pub clock: Option<Clock>,
     /// The run's start.
     pub start_unix_ms: i64,
     /// How long it was.
@@ -196,6 +229,59 @@ pub struct Run {
     pub not_judged: Vec<Aside>,
 }
 
+/// A gate and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GateResult {
+    /// As it was written.
+    pub gate: String,
+    /// Its name in a file of gates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its kind, for programs.
+    pub code: &'static str,
+    /// Whether it held.
+    pub passed: bool,
+    /// The worst value, or the name that was found.
+    pub value: serde_json::Value,
+    /// When it broke.
+    pub onset: Option<Onset>,
+    /// At which load.
+    pub rate_per_s: Option<f64>,
+    /// How long it was broken at the longest.
+    pub lasted_s: Option<f64>,
+    /// Whether the log has percentiles only, so that the worst interval stands for the window.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub coarse: bool,
+}
+
+/// A run against the earlier ones of its scenario.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct History {
+    /// The scenario's fingerprint.
+    pub scenario: String,
+    /// Earlier runs of it.
+    pub earlier: usize,
+    /// Runs of other scenarios in the file: never compared with.
+    pub other_scenarios: usize,
+    /// The knee; where nothing gave way, the highest load.
+    pub knee: Option<Comparison>,
+}
+
+/// A number against what was usual.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Of this run.
+    pub value: f64,
+    /// Of the earlier ones.
+    pub usual: f64,
+    /// Within which a run is as usual; `None` where too few runs tell that.
+    pub between: Option<[f64; 2]>,
+    /// `usual`, `fell` or `rose`.
+    pub change: &'static str,
+    /// By which share.
+    pub share: f64,
+}
+
 /// The answer in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -206,6 +292,12 @@ pub enum Answer {
     Rested,
     /// A caveat can change the answer.
     Inconclusive,
+    /// A gate on what users feel broke.
+    Violated,
+    /// A gate on a gauge, or on its share of a capacity, broke.
+    Saturated,
+    /// Every gate held.
+    Qualified,
 }
 
 /// Everything that a report prints.
@@ -236,16 +328,20 @@ pub struct Verdict {
     /// The steps of the journey.
     pub steps: Option<Vec<Step>>,
     /// Gates.
-    pub gates: Option<serde_json::Value>,
+    pub gates: Vec<GateResult>,
     /// What the reader must know.
     pub caveats: Vec<Caveat>,
+    /// Against earlier runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
 }
 
 impl Verdict {
     /// The process's exit code.
     pub fn exit_code(&self) -> u8 {
         match self.verdict {
-            Answer::Moved | Answer::Rested => crate::exit::DONE,
+            Answer::Moved | Answer::Rested | Answer::Qualified => crate::exit::DONE,
+            Answer::Violated | Answer::Saturated => crate::exit::GATE_FAILED,
             Answer::Inconclusive => crate::exit::INCONCLUSIVE,
         }
     }

@@ -86,6 +86,7 @@ impl Reader for Text {
             p95_ms: of("  95%"),
             p99_ms: of("  99%"),
             max_ms: of(" 100%"),
+            vus: of("Concurrency Level:"),
             ..Interval::default()
         };
         run.rung(input, None, [row]);

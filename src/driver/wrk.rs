@@ -78,6 +78,7 @@ impl Reader for Text {
             p95_ms: percentile("95% ").or_else(|| spectrum(0.95)),
             p99_ms: percentile("99% ").or_else(|| percentile("99.000%")),
             max_ms: longest,
+            vus: number_before(&text, " connections"),
             ..Interval::default()
         };
         run.rung(input, None, [row]);

@@ -5,7 +5,8 @@
 //! single reading decides; its height from Siegmund's approximation of the average run length (Siegmund 1985), over all
 //! gauges and bins of the run. An alarm counts only if the smoothed excess is over half the floor in 80 % of the window
 //! after it, and in 60 % of all later bins whose load is at least that of the alarm: saturation does not heal while the load
-//! rises, a cron job does. In a step up there is no climb to stay through: there it must last to the end of the step. What alarmed and healed is kept as an excursion and the search goes on behind it.
+//! rises, a cron job does. In a step up there is no climb to stay through: there it must last to the end of the step. What
+//! alarmed and healed is kept as an excursion and the search goes on behind it.
 //! **How it fails.** A departure in the very last bins of the load has nothing left to stay through and is not counted. A
 //! cron job that begins near the top of the load and runs to its end looks like a departure.
 

@@ -2,6 +2,8 @@
 //! here; what it means together with a configuration file is in [`super::config`].
 
 use super::redact;
+use super::stop::StopConfig;
+use crate::judge::gate::Gate;
 use crate::time::parse_duration;
 use clap::builder::Styles;
 use clap::parser::ValueSource;
@@ -114,6 +116,8 @@ pub struct Options {
     pub host_role: Option<Role>,
     /// Say only what is wrong.
     pub quiet: Option<bool>,
+    /// What stops the run.
+    pub stop: StopConfig,
     /// The wrapped driver.
     pub command: Vec<OsString>,
 }
@@ -156,7 +160,7 @@ const EXAMPLES: &str = "Examples:
   sampler stop rung-40
   sampler --config booking.toml --check
 
-Exit codes: 0 done · 2 wrong usage or configuration · 5 a required target was never readable ·
+Exit codes: 0 done · 2 wrong usage or configuration · 5 a required target was never readable · 6 stopped by --stop-when ·
 with a wrapped driver the driver's own code (128 + the signal that ended it), or 125 where the sampler itself failed.";
 
 /// The tree of arguments.
@@ -263,6 +267,30 @@ pub fn command(registry: &[&'static Spec]) -> Command {
                 .help("Print every kind of target with its gauges and what it needs, and end"),
         )
         .arg(flag("quiet", "Say only what is wrong").short('q'))
+        .next_help_heading("Stop while it runs")
+        .arg(
+            Arg::new("stop-when")
+                .long("stop-when")
+                .value_name("GATE")
+                .action(ArgAction::Append)
+                .value_parser(|text: &str| text.parse::<Gate>())
+                .help(
+                    "Stop the driver when this breaks, such as 'app.pool_waiting <= 0 for 5s' or 'p95 < 2s over 10s'; repeatable",
+                ),
+        )
+        .arg(
+            Arg::new("driver-log")
+                .long("driver-log")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("The log that the driver writes, for gates on requests"),
+        )
+        .arg(
+            Arg::new("driver-live")
+                .long("driver-live")
+                .value_name("ADDRESS")
+                .help("Where the driver answers while it runs, and is told to stop: k6://HOST:6565, locust://HOST:8089, …"),
+        )
         .next_help_heading("Driver")
         .arg(
             Arg::new("command")
@@ -362,6 +390,11 @@ fn options(registry: &[&'static Spec], matches: &ArgMatches) -> Options {
         waits_per_tick: matches.get_one::<usize>("waits-per-tick").copied(),
         show_rows: set("show-rows"),
         allow_down: set("allow-down"),
+        stop: StopConfig {
+            gates: matches.get_many::<Gate>("stop-when").into_iter().flatten().cloned().collect(),
+            log: matches.get_one::<PathBuf>("driver-log").cloned(),
+            live: matches.get_one::<String>("driver-live").cloned(),
+        },
         host: if set("no-host").is_some() { Some(false) } else { host.and_then(|spec| set(spec.name)) },
         host_role: host.and_then(|_| matches.get_one::<Role>("host-role").copied()),
         quiet: set("quiet"),

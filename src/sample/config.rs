@@ -8,6 +8,7 @@ pub use print::print;
 
 use super::cli::{Options, Role, Timeout, Typed, is_host, is_name};
 use super::redact::{self, Scrub};
+use super::stop::StopConfig;
 use collectors::api::{Fault, Section, Spec, Support};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -91,6 +92,8 @@ pub struct Config {
     pub host_role: Option<Role>,
     /// Say only what is wrong.
     pub quiet: bool,
+    /// What stops the run.
+    pub stop: StopConfig,
     /// The wrapped driver.
     pub command: Vec<OsString>,
     /// The targets.
@@ -175,6 +178,12 @@ pub fn effective(registry: &[&'static Spec], typed: &Typed) -> Result<Config, Wr
         let flags: Vec<String> = registry.iter().filter(|spec| !is_host(spec)).map(|spec| format!("--{}", spec.flag)).collect();
         return Err(Wrong::new("nothing to sample: no target was given").hint(format!("name one with {}", flags.join(", "))));
     }
+    let stop = StopConfig {
+        gates: [file.stop.gates, given.stop.gates.clone()].concat(),
+        log: given.stop.log.clone().or(file.stop.log),
+        live: given.stop.live.clone().or(file.stop.live),
+    };
+    stop.check()?;
     let mut notes = Vec::new();
     let names = names(&asked, &mut notes)?;
     let mut targets = Vec::with_capacity(asked.len());
@@ -206,6 +215,7 @@ pub fn effective(registry: &[&'static Spec], typed: &Typed) -> Result<Config, Wr
         show_rows: given.show_rows.or(file.show_rows).unwrap_or(false),
         host_role: given.host_role.or(file.host_role),
         quiet: given.quiet.or(file.quiet).unwrap_or(false),
+        stop,
         command,
         targets,
         warnings,

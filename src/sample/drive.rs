@@ -39,7 +39,7 @@ pub enum Phase {
 }
 
 /// Something that happened beside the ticks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The driver ended.
     Ended {
@@ -50,6 +50,8 @@ pub enum Event {
     },
     /// Somebody wants the run to end.
     Signal(i32),
+    /// A gate on requests broke: what was found.
+    Broken(String),
 }
 
 /// The wrapped driver and the signals.
@@ -80,6 +82,11 @@ impl Driver {
         Ok(Self { events, send, child: None, signals: 0 })
     }
 
+    /// Where others tell what happened.
+    pub fn sender(&self) -> UnboundedSender<Event> {
+        self.send.clone()
+    }
+
     /// Starts the driver. Its end comes as an event.
     pub fn start(&mut self, command: &[OsString], detached: bool) -> std::io::Result<()> {
         let (program, args) = command.split_first().ok_or_else(|| std::io::Error::other("no command"))?;
@@ -104,6 +111,14 @@ impl Driver {
         Ok(())
     }
 
+    /// Ends it at once.
+    pub fn kill(&mut self) {
+        if let Some(child) = self.child {
+            // It may have ended in this moment.
+            let _ = kill_process(child, Signal::KILL);
+        }
+    }
+
     /// The driver's end was seen.
     pub fn ended(&mut self) {
         self.child = None;
@@ -119,7 +134,7 @@ impl Driver {
         let child = self.child?;
         self.signals += 1;
         if self.signals > 1 {
-            let _ = kill_process(child, Signal::KILL);
+            self.kill();
             return Some("second signal: the driver is killed");
         }
         match Signal::from_named_raw(number) {

@@ -11,12 +11,15 @@ use super::progress::Progress;
 use super::redact;
 use super::say::Say;
 use super::schedule::{Schedule, Tick};
+use super::stop::Stop;
 use super::write::{Files, Opened};
 use crate::exit;
 use crate::ticks::Child;
 use collectors::api::{FaultKind, Support};
 use rustix::process::Signal;
 use std::io;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep_until};
 
 /// Samples until the run's end; gives the exit code.
@@ -64,7 +67,7 @@ pub async fn sample(config: &Config, say: &Say, mut detached: Option<Detached>, 
         opened.discard();
         return verdict;
     }
-    let mut run = match Run::begin(config, say, collect, &found, opened, unix_ms) {
+    let mut run = match Run::begin(config, say, collect, &found, opened, driver.sender(), unix_ms) {
         Ok(run) => run,
         Err(code) => return code,
     };
@@ -76,6 +79,9 @@ pub async fn sample(config: &Config, say: &Say, mut detached: Option<Detached>, 
     }
     code
 }
+
+/// How long a driver that was told to stop is waited for before it is killed.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 struct Run<'a> {
     config: &'a Config,
@@ -92,6 +98,10 @@ struct Run<'a> {
     clock_moved: f64,
     phase: Phase,
     row: Vec<Option<f64>>,
+    /// The gates that stop it.
+    stop: Stop,
+    /// What is to stand in the next row's notes.
+    broken: Option<String>,
     /// A file could not be written.
     failed: bool,
     /// The wall clock.
@@ -105,6 +115,7 @@ impl<'a> Run<'a> {
         collect: Collect,
         found: &[Result<Support, collectors::api::Fault>],
         opened: Opened,
+        events: UnboundedSender<Event>,
         unix_ms: fn() -> f64,
     ) -> Result<Self, u8> {
         let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -119,6 +130,14 @@ impl<'a> Run<'a> {
         let schedule = Schedule::new(Instant::now(), unix_ms(), config.tick);
         let (header, columns) = match header(config, &supports, schedule.start_unix_ms(), &hostname) {
             Ok(done) => done,
+            Err(wrong) => {
+                say.trouble(&wrong.to_string());
+                opened.discard();
+                return Err(exit::USAGE);
+            }
+        };
+        let stop = match Stop::begin(&config.stop, &header, events) {
+            Ok(stop) => stop,
             Err(wrong) => {
                 say.trouble(&wrong.to_string());
                 opened.discard();
@@ -146,6 +165,8 @@ impl<'a> Run<'a> {
             progress: Progress::default(),
             clock_moved: 0.0,
             phase,
+            stop,
+            broken: None,
             failed: false,
             unix_ms,
         })
@@ -163,10 +184,11 @@ impl<'a> Run<'a> {
     async fn go(&mut self, driver: &mut Driver, mut detached: Option<&mut Detached>) -> u8 {
         let in_background = detached.is_some();
         let mut driver_code = None;
-        let mut stopping = None;
+        let (mut stopping, mut kill_at) = (None, None);
         loop {
             let next = self.schedule.next_at();
-            if self.end().is_some_and(|end| next >= end) {
+            // What broke has to stand in a row.
+            if self.end().is_some_and(|end| next >= end) && self.broken.is_none() {
                 break;
             }
             let rest_ends = match &self.phase {
@@ -181,6 +203,15 @@ impl<'a> Run<'a> {
                         match driver.pass_on(number) {
                             Some(done) => self.say.tell(done),
                             None => break,
+                        }
+                    }
+                    // The next row tells it.
+                    Event::Broken(what) => {
+                        if self.stop.tell() {
+                            self.broken = Some(what);
+                            if self.stop_driver(driver).await {
+                                kill_at = Some(Instant::now() + STOP_PATIENCE);
+                            }
                         }
                     }
                     Event::Ended { unix_ms, code } => {
@@ -202,6 +233,12 @@ impl<'a> Run<'a> {
                             break;
                         }
                     }
+                    if self.stop.is_broken() && kill_at.is_none() {
+                        if !self.stop_driver(driver).await {
+                            break;
+                        }
+                        kill_at = Some(Instant::now() + STOP_PATIENCE);
+                    }
                     if let Some(detached) = detached.as_deref_mut() {
                         match self.readiness() {
                             Some(true) if !detached.ready() => {
@@ -216,6 +253,11 @@ impl<'a> Run<'a> {
                             _ => {}
                         }
                     }
+                }
+                () = sleep_until(kill_at.unwrap_or(next)), if kill_at.is_some() && driver.runs() => {
+                    self.say.trouble(&format!("the driver goes on {} s after it was told to stop: killed", STOP_PATIENCE.as_secs()));
+                    driver.kill();
+                    kill_at = Some(Instant::now() + STOP_PATIENCE);
                 }
                 () = sleep_until(rest_ends.unwrap_or(next)), if rest_ends.is_some() => {
                     let start_unix_ms = (self.unix_ms)() as i64;
@@ -232,6 +274,8 @@ impl<'a> Run<'a> {
         }
         if self.failed {
             exit::SAMPLER_FAILED
+        } else if self.stop.is_broken() {
+            exit::GATE_STOPPED
         } else if let Some(code) = driver_code {
             code
         } else if let (Some(number), false) = (stopping, self.config.command.is_empty()) {
@@ -241,6 +285,38 @@ impl<'a> Run<'a> {
         } else {
             exit::TARGET_UNREADABLE
         }
+    }
+
+    /// Tells the driver to stop: a live one in its own way, else the wrapped one by its signal. `false` where there is neither,
+    /// and so nothing to wait for.
+    async fn stop_driver(&mut self, driver: &mut Driver) -> bool {
+        let told = match self.stop.live() {
+            Some(mut live) => {
+                let name = live.name();
+                match tokio::task::spawn_blocking(move || live.stop()).await {
+                    Ok(Ok(())) => Some(name),
+                    Ok(Err(why)) => {
+                        self.say.trouble(&why.to_string());
+                        None
+                    }
+                    Err(_) => None,
+                }
+            }
+            None => None,
+        };
+        match (told, driver.runs()) {
+            (Some(name), true) => self.say.tell(&format!("{name} was told to stop")),
+            (Some(name), false) => {
+                self.say.tell(&format!("{name} was told to stop"));
+                self.phase = Phase::Cool { until: Instant::now() + self.config.cool };
+            }
+            (None, true) => {
+                driver.pass_on(Signal::TERM.as_raw());
+                self.say.tell("the driver was told to stop");
+            }
+            (None, false) => return false,
+        }
+        true
     }
 
     /// Records the driver's start or end.
@@ -289,6 +365,13 @@ impl<'a> Run<'a> {
         let mut up = 0;
         for (n, outcome) in outcomes.into_iter().enumerate() {
             up += usize::from(self.outcome(n, tick, outcome, &mut notes)?);
+        }
+        let at_s = (tick.unix_ms as f64 + late_ms) / 1e3;
+        let what = self.broken.take().or_else(|| self.stop.row(at_s, &self.row, self.config.tick));
+        if let Some(what) = what {
+            notes.push(clean(&what));
+            self.progress.end(self.say);
+            self.say.trouble(&what);
         }
         self.files.ticks.row(tick.number, tick.unix_ms, late_ms, &self.row, &notes)?;
         self.health.tick(tick.missed, late_ms, self.config.tick);

@@ -13,12 +13,19 @@ mod sampler {
     mod driver;
     mod faults;
     mod schedule;
+    mod stop;
 }
 mod driver;
 mod correlate {
     mod answers;
     mod caveats;
+    mod clocks;
+    mod gates;
     mod held;
+    mod history;
+    mod join;
+    mod ladder;
+    mod report;
 }
 
 mod support {

@@ -30,15 +30,15 @@ pub fn no_load() -> Caveat {
 }
 
 /// The driver's clock and the sampler's are apart, and the log was moved.
-pub fn clocks_apart(seconds: f64) -> Caveat {
+pub fn clocks_apart(seconds: f64, within_s: f64) -> Caveat {
     let way = if seconds > 0.0 { "behind" } else { "ahead of" };
     caveat(
         "clocks_apart",
         format!(
-            "the driver's clock is {:.0} s {way} the sampler's, by what both counted; its log was moved by that",
+            "the driver's clock is {:.1} s {way} the sampler's, give or take {within_s:.1} s, by what both counted; its log was moved by that",
             seconds.abs()
         ),
-        "set both machines by one time server; times of the driver are good to a second or two only",
+        "set both machines by one time server",
         false,
     )
 }

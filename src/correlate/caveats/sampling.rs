@@ -32,6 +32,26 @@ pub fn of_sampling(frame: &Frame) -> Vec<Caveat> {
     caveats
 }
 
+/// One sampler's clock is apart from the first one's, and its files were moved.
+pub fn clocks_of_files_apart(host: &str, first: &str, seconds: f64, within_s: f64) -> Caveat {
+    let way = if seconds > 0.0 { "behind" } else { "ahead of" };
+    let text = format!(
+        "the clock of {host} is {:.1} s {way} that of {first}, give or take {within_s:.1} s, by what both counted; its files were moved by that",
+        seconds.abs()
+    );
+    caveat("clocks_apart", text, "set all machines by one time server", false)
+}
+
+/// Two samplers saw no requests in common.
+pub fn clocks_of_files_unknown(host: &str, first: &str) -> Caveat {
+    caveat(
+        "clocks_unknown",
+        format!("no gauge of {host} counts what a gauge of {first} counts: whether their clocks agree is not known"),
+        "sample on both machines something that counts the requests, and set both by one time server",
+        false,
+    )
+}
+
 fn resets(frame: &Frame, caveats: &mut Vec<Caveat>) {
     let resets = &frame.health.resets;
     let target = |column: &str| frame.gauge(column).map_or("", |gauge| &*gauge.target);

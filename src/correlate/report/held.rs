@@ -37,7 +37,8 @@ pub fn growth(page: &mut Page, verdict: &Verdict) {
     }
 }
 
-fn grew(grown: &Grown) -> String {
+/// How a gauge grew, in words.
+pub fn grew(grown: &Grown) -> String {
     // Falling towards its limit, both ends are negative.
     let Between { value, low, high } = grown.per_minute;
     let (value, low, high) =

@@ -11,12 +11,7 @@ const SHOWN: usize = 12;
 pub fn table(page: &mut Page, verdict: &Verdict) {
     let Some(steps) = verdict.steps.as_ref().filter(|steps| !steps.is_empty()) else { return };
     let delayed = steps.iter().any(|step| step.driver_delay_ms.is_some());
-    let mut head: Vec<String> =
-        ["step", "requests", "per s", "p50", "p95", "p99 ms", "refused", "failed", "dropped"].map(str::to_owned).to_vec();
-    if delayed {
-        head.push("in driver p95 ms".to_owned());
-    }
-    let mut rows = vec![head];
+    let mut rows = vec![head(delayed)];
     rows.extend(steps.iter().take(SHOWN).map(|step| cells(step, delayed)));
     let widths: Vec<usize> =
         (0..rows[0].len()).map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0)).collect();
@@ -37,7 +32,18 @@ pub fn table(page: &mut Page, verdict: &Verdict) {
     }
 }
 
-fn cells(step: &Step, delayed: bool) -> Vec<String> {
+/// The names of the columns.
+pub fn head(delayed: bool) -> Vec<String> {
+    let mut head: Vec<String> =
+        ["step", "requests", "per s", "p50", "p95", "p99 ms", "refused", "failed", "dropped"].map(str::to_owned).to_vec();
+    if delayed {
+        head.push("in driver p95 ms".to_owned());
+    }
+    head
+}
+
+/// One step's row.
+pub fn cells(step: &Step, delayed: bool) -> Vec<String> {
     let ms = |value: Option<f64>| match value {
         Some(value) if value < 10.0 => format!("{value:.1}"),
         Some(value) => thousands(value),

@@ -2,13 +2,15 @@
 //! interval has.
 
 use super::super::align::Basis;
-use super::super::verdict::{Answer, Between, Mover, Onset, Symptom, Verdict};
+use super::super::verdict::{Answer, Between, Clock, Mover, Onset, Symptom, Verdict, WaitShare};
+use super::junit;
 use std::collections::BTreeSet;
 
 /// The report, with an empty line before and after it.
 pub fn render(verdict: &Verdict) -> String {
     let mut page = Page::default();
     let basis = if verdict.run.rate_from.is_some() { Basis::Inferred } else { Basis::Measured };
+    gates(&mut page, verdict);
     if verdict.verdict == Answer::Inconclusive {
         let why = verdict.caveats.iter().find(|caveat| caveat.can_change_name).map_or("", |caveat| &*caveat.text);
         page.line("Inconclusive", why.to_owned(), None);
@@ -28,11 +30,46 @@ pub fn render(verdict: &Verdict) -> String {
     super::held::growth(&mut page, verdict);
     super::held::recovery(&mut page, verdict);
     super::steps::table(&mut page, verdict);
+    history(&mut page, verdict);
     rest(&mut page, verdict);
+    if let Some(clock) = &verdict.run.clock {
+        page.line("Clocks", clocks(clock, "the driver", "the sampler"), Some(Basis::Measured));
+    }
+    if let Some((first, others)) = verdict.run.files.split_first() {
+        for (file, clock) in others.iter().filter_map(|file| Some((file, file.clock.as_ref()?))) {
+            page.line("Clocks", clocks(clock, &file.host, &first.host), Some(Basis::Measured));
+        }
+    }
     for caveat in verdict.caveats.iter().filter(|caveat| !caveat.code.ends_with("_not_told")) {
         page.line("Caveat", format!("{} ({}): {}", caveat.text, caveat.code, caveat.todo), None);
     }
     page.print()
+}
+
+/// The word, and every gate that broke; of those that held only how many.
+fn gates(page: &mut Page, verdict: &Verdict) {
+    let (broken, held): (Vec<_>, Vec<_>) = verdict.gates.iter().partition(|gate| !gate.passed);
+    if verdict.gates.is_empty() {
+        return;
+    }
+    let word = match verdict.verdict {
+        Answer::Violated => "violated: a gate on what users feel broke",
+        Answer::Saturated => "saturated: a gate on what is used up broke",
+        Answer::Qualified => "qualified: every gate held",
+        Answer::Inconclusive | Answer::Moved | Answer::Rested => "inconclusive: no gate broke, but a caveat can change the answer",
+    };
+    page.line("Verdict", word.to_owned(), None);
+    for gate in broken {
+        let name = gate.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
+        page.line(
+            "Broken",
+            format!("{name}{}  found {}", gate.gate, junit::broke(gate, &verdict.run.rate_unit)),
+            Some(Basis::Measured),
+        );
+    }
+    for gate in held {
+        page.line("Held", format!("{}  worst {}", gate.gate, junit::value(gate)), Some(Basis::Measured));
+    }
 }
 
 fn moved(page: &mut Page, verdict: &Verdict, first: &Mover, rate_basis: Basis) {
@@ -54,26 +91,8 @@ fn moved(page: &mut Page, verdict: &Verdict, first: &Mover, rate_basis: Basis) {
     if first.resource != first.gauge {
         page.line("Resource", first.resource.clone(), None);
     }
-    if let Some(waits) = verdict.waits.as_ref().filter(|waits| !waits.is_empty()) {
-        let all: f64 = waits.iter().map(|wait| wait.waiters as f64).sum();
-        let top = &waits[0];
-        let place: Vec<String> = [
-            top.object.clone(),
-            top.index.clone(),
-            top.row.as_ref().map(|row| format!("{} {row}", if top.kind == "row" { "row" } else { &top.kind })),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        let place = if place.is_empty() { format!("a {} lock", top.kind) } else { place.join(", ") };
-        let held = top.blocker_state.as_ref().map_or(String::new(), |state| format!("; held by a session {state}"));
-        // Another target's waits, or waits beside another resource, are no place of the first mover.
-        let its_own = first.resource.starts_with(&format!("{} {} lock", top.target, top.kind));
-        page.line(
-            if its_own { "Where" } else { "Waits seen" },
-            format!("{:.0} % of {} waiters: {place}{held}", 100.0 * top.share, thousands(all)),
-            Some(Basis::Measured),
-        );
+    if let Some((label, text)) = waited(verdict.waits.as_deref(), &first.resource) {
+        page.line(label, text, Some(Basis::Measured));
     }
     let tied: BTreeSet<&str> = first.tied_with.iter().map(String::as_str).collect();
     if !tied.is_empty() {
@@ -90,6 +109,27 @@ fn moved(page: &mut Page, verdict: &Verdict, first: &Mover, rate_basis: Basis) {
         let shown: Vec<String> = later.iter().take(4).map(each).collect();
         page.line("Then", format!("{}{more}  (consequences, or hidden behind the first)", shown.join(" · ")), Some(basis));
     }
+}
+
+/// Where most waiters waited, and whether that is the first mover's own place.
+pub fn waited(waits: Option<&[WaitShare]>, resource: &str) -> Option<(&'static str, String)> {
+    let waits = waits?;
+    let top = waits.first()?;
+    let all: f64 = waits.iter().map(|wait| wait.waiters as f64).sum();
+    let place: Vec<String> = [
+        top.object.clone(),
+        top.index.clone(),
+        top.row.as_ref().map(|row| format!("{} {row}", if top.kind == "row" { "row" } else { &top.kind })),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let place = if place.is_empty() { format!("a {} lock", top.kind) } else { place.join(", ") };
+    let held = top.blocker_state.as_ref().map_or(String::new(), |state| format!("; held by a session {state}"));
+    // Another target's waits, or waits beside another resource, are no place of the first mover.
+    let its_own = resource.starts_with(&format!("{} {} lock", top.target, top.kind));
+    let text = format!("{:.0} % of {} waiters: {place}{held}", 100.0 * top.share, thousands(all));
+    Some((if its_own { "Where" } else { "Waits seen" }, text))
 }
 
 /// How a gauge moved, in words.
@@ -118,7 +158,8 @@ fn nothing_moved(page: &mut Page, verdict: &Verdict, basis: Basis) {
     }
 }
 
-fn felt(symptom: &Symptom) -> String {
+/// What was felt, in words.
+pub fn felt(symptom: &Symptom) -> String {
     let step = if symptom.step == "*" { "all steps".to_owned() } else { symptom.step.clone() };
     let what = match &*symptom.measure {
         "p95_ms" => format!("p95 crossed {:.0} ms", symptom.threshold),
@@ -131,6 +172,41 @@ fn felt(symptom: &Symptom) -> String {
         None => String::new(),
     };
     format!("{} req/s  {step}: {what}{after}", rounded(symptom.rate_per_s).0)
+}
+
+/// The run against the earlier ones of its scenario.
+fn history(page: &mut Page, verdict: &Verdict) {
+    let Some(history) = &verdict.history else { return };
+    let runs = |count: usize| format!("{count} earlier run{}", if count == 1 { "" } else { "s" });
+    let text = match &history.knee {
+        None => "the first run of its scenario".to_owned(),
+        Some(knee) => {
+            let usual = match knee.between {
+                Some([low, high]) => format!("{} to {} in {}", number(low), number(high), runs(history.earlier)),
+                None => format!("{} in {}, too few to tell what is usual", number(knee.usual), runs(history.earlier)),
+            };
+            let change = match knee.change {
+                "usual" => "as usual".to_owned(),
+                change => format!("{change} by {:.0} %", 100.0 * knee.share),
+            };
+            format!("knee {}: {change}  ({usual})", number(knee.value))
+        }
+    };
+    page.line("Against history", text, Some(Basis::Measured));
+}
+
+/// How far another clock is from one's own.
+fn clocks(clock: &Clock, other: &str, own: &str) -> String {
+    let within = (clock.high_ms - clock.low_ms) / 2e3;
+    let digits = usize::from(within < 1.0) + usize::from(within < 0.1);
+    let told = |seconds: f64| format!("{seconds:.digits$}");
+    let moved = if clock.moved_ms == 0.0 { "" } else { "; moved by that" };
+    let offset = clock.offset_ms / 1e3;
+    if clock.low_ms <= 0.0 && clock.high_ms >= 0.0 {
+        return format!("{other} and {own} agree, to {} s, by {}{moved}", told(clock.high_ms.max(-clock.low_ms) / 1e3), clock.by);
+    }
+    let way = if offset > 0.0 { "behind" } else { "ahead of" };
+    format!("{other}'s is {} s {way} {own}'s (± {} s), by {}{moved}", told(offset.abs()), told(within), clock.by)
 }
 
 fn rest(page: &mut Page, verdict: &Verdict) {
@@ -166,7 +242,7 @@ fn rest(page: &mut Page, verdict: &Verdict) {
 }
 
 /// A value and its interval with no more digits than the interval's width carries.
-pub(super) fn rounded(between: Between) -> (String, String, String) {
+pub fn rounded(between: Between) -> (String, String, String) {
     let width = (between.high - between.low).abs();
     let step = if width > 0.0 {
         10_f64.powf((width / 4.0).log10().floor())
@@ -192,7 +268,8 @@ pub fn at(onset: Onset) -> String {
     format!("t+{value} s")
 }
 
-pub(super) fn number(value: f64) -> String {
+/// A number as people read it.
+pub fn number(value: f64) -> String {
     if value == value.round() && value.abs() < 1e15 {
         thousands(value)
     } else if value.abs() >= 100.0 {
@@ -205,7 +282,7 @@ pub(super) fn number(value: f64) -> String {
 }
 
 /// 1204 as 1,204.
-pub(super) fn thousands(value: f64) -> String {
+pub fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut out = String::new();
     for (n, digit) in digits.chars().enumerate() {
@@ -217,21 +294,32 @@ pub(super) fn thousands(value: f64) -> String {
     if value <= -0.5 { format!("-{out}") } else { out }
 }
 
-/// The lines of the report.
+/// Lines of a label, a text, and whether that is measured.
 #[derive(Default)]
-pub(super) struct Page {
+pub struct Page {
     lines: Vec<(String, String, Option<Basis>)>,
 }
 
 impl Page {
-    pub(super) fn line(&mut self, label: &str, text: String, basis: Option<Basis>) {
+    /// Adds a line.
+    pub fn line(&mut self, label: &str, text: String, basis: Option<Basis>) {
         // A label of several lines stands only on the first.
         let before = self.lines.iter().rfind(|line| !line.0.is_empty()).map_or("", |line| &*line.0);
         let label = if before == label { String::new() } else { label.to_owned() };
         self.lines.push((label, text, basis));
     }
 
-    fn print(&self) -> String {
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Labels and texts, in order.
+    pub(super) fn lines(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.lines.iter().map(|(label, text, _)| (&**label, &**text))
+    }
+
+    /// The page, with an empty line before and after it.
+    pub fn print(&self) -> String {
         // One long line does not push the last column off everybody's screen.
         let lengths = self.lines.iter().filter(|line| line.2.is_some()).map(|line| line.1.chars().count());
         let widest = lengths.filter(|length| *length <= 100).max().unwrap_or(0);

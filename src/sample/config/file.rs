@@ -2,6 +2,7 @@
 
 use super::super::cli::{Options, Role, Timeout, is_host};
 use super::{Asked, Wrong};
+use crate::judge::gate::GateError;
 use crate::time::parse_duration;
 use collectors::api::Spec;
 use std::ffi::OsString;
@@ -41,7 +42,7 @@ impl fmt::Display for Place {
 }
 
 /// The options by name, for hints.
-const OPTIONS: [&str; 15] = [
+const OPTIONS: [&str; 18] = [
     "tick",
     "timeout",
     "seconds",
@@ -56,6 +57,9 @@ const OPTIONS: [&str; 15] = [
     "host",
     "host_role",
     "quiet",
+    "stop_when",
+    "driver_log",
+    "driver_live",
     "command",
 ];
 
@@ -108,6 +112,12 @@ impl Entry<'_> {
 
     fn text(&self) -> Result<&str, Wrong> {
         self.value.as_str().ok_or_else(|| self.expected("a text"))
+    }
+
+    fn texts(&self) -> Result<Vec<&str>, Wrong> {
+        let list = self.value.as_array().ok_or_else(|| self.expected("a list of texts, such as [\"k6\", \"run\", \"x.js\"]"))?;
+        let texts: Option<Vec<&str>> = list.iter().map(|text| text.get_ref().as_str()).collect();
+        texts.ok_or_else(|| self.wrong("expected a list of texts"))
     }
 
     fn bool(&self) -> Result<bool, Wrong> {
@@ -194,15 +204,19 @@ fn option(registry: &[&'static Spec], entry: &Entry<'_>, options: &mut Options) 
                 options.labels.insert(label.key.to_owned(), value);
             }
         }
+        "driver_log" => options.stop.log = Some(PathBuf::from(entry.text()?)),
+        "driver_live" => options.stop.live = Some(entry.text()?.to_owned()),
+        "stop_when" => {
+            for text in entry.texts()? {
+                options.stop.gates.push(text.parse().map_err(|why: GateError| entry.wrong(&why.to_string()))?);
+            }
+        }
         "command" => {
-            let words =
-                entry.value.as_array().ok_or_else(|| entry.expected("a list of words, such as [\"k6\", \"run\", \"x.js\"]"))?;
-            let words: Option<Vec<OsString>> = words.iter().map(|word| word.get_ref().as_str().map(OsString::from)).collect();
-            options.command = words.ok_or_else(|| entry.wrong("expected a list of texts"))?;
+            options.command = entry.texts()?.into_iter().map(OsString::from).collect();
         }
         unknown => {
             let known = OPTIONS.iter().copied().chain(registry.iter().map(|spec| spec.name));
-            let hint = match closest(unknown, known) {
+            let hint = match crate::text::closest(unknown, known) {
                 Some(near) => format!("did you mean {near}?"),
                 None => format!(
                     "options are {}; targets are {}",
@@ -276,26 +290,4 @@ fn targets(
         asked.push((start, target));
     }
     Ok(())
-}
-
-/// The known word nearest to a misspelt one, if it is near.
-fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let near = word.len() / 3 + 1;
-    known.map(|other| (distance(word, other), other)).filter(|(d, _)| *d <= near).min().map(|(_, other)| other)
-}
-
-/// Edits from one word to the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }

@@ -24,6 +24,15 @@ pub fn print(config: &Config) -> String {
         line("rest", text(&show(config.rest)));
         line("cool", text(&show(config.cool)));
     }
+    if !config.stop.gates.is_empty() {
+        line("stop_when", Value::Array(config.stop.gates.iter().map(|gate| text(&gate.text)).collect()));
+    }
+    if let Some(log) = &config.stop.log {
+        line("driver_log", text(&log.to_string_lossy()));
+    }
+    if let Some(live) = &config.stop.live {
+        line("driver_live", text(&redact::urls(live)));
+    }
     if let Some(prefix) = &config.out {
         line("out", text(&prefix.to_string_lossy()));
     }

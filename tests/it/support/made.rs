@@ -73,6 +73,8 @@ pub struct Said {
     pub verdict: Value,
     /// The report for people.
     pub text: String,
+    /// What went to standard error.
+    pub err: String,
 }
 
 impl Said {
@@ -178,7 +180,8 @@ impl Made {
             if second >= self.before {
                 let latency = self.service_ms + if served > 0.0 { 1000.0 * all / self.pool } else { 0.0 };
                 timeline.intervals.push(Interval {
-                    unix_ms: START - 500 + 1000 * second as i64 - (1000.0 * self.clock_s) as i64,
+                    // A counter read at a tick tells of the second that ends there.
+                    unix_ms: START - 1000 + 1000 * second as i64 - (1000.0 * self.clock_s) as i64,
                     dur_ms: 1000.0,
                     step: ALL.into(),
                     offered: (self.offered != Offered::Achieved).then_some(offered),
@@ -216,6 +219,22 @@ impl Files {
         self.run(&["--driver", &self.path("timeline").display().to_string()])
     }
 
+    /// The same with more arguments.
+    pub fn correlate_with(&self, more: &[&str]) -> Said {
+        let log = self.path("timeline").display().to_string();
+        self.run(&[&["--driver", &log], more].concat())
+    }
+
+    /// The folder alone, for those who know the names.
+    pub fn into_folder(self) -> tempfile::TempDir {
+        self.folder
+    }
+
+    /// A path beside them.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// Both outputs of the bare `correlate ticks.tsv`.
     pub fn bare(&self) -> Said {
         self.run(&[])
@@ -234,8 +253,13 @@ pub fn said(ticks: &str, args: &[&str]) -> Said {
     };
     let (text, json) = (run(&[]), run(&["--json"]));
     assert_eq!(text.status.code(), json.status.code(), "both outputs end with one code");
-    let verdict = serde_json::from_slice(&json.stdout).unwrap_or_else(|why| {
-        panic!("{why} in {:?} {:?}", String::from_utf8_lossy(&json.stdout), String::from_utf8_lossy(&json.stderr))
-    });
-    Said { code: text.status.code().expect("it ended by itself"), verdict, text: String::from_utf8(text.stdout).expect("text") }
+    let code = text.status.code().expect("it ended by itself");
+    let err = String::from_utf8_lossy(&json.stderr).into_owned();
+    let verdict = match code {
+        // Wrong usage and unusable files have no verdict.
+        2 | 3 if json.stdout.is_empty() => Value::Null,
+        _ => serde_json::from_slice(&json.stdout)
+            .unwrap_or_else(|why| panic!("{why} in {:?} {err}", String::from_utf8_lossy(&json.stdout))),
+    };
+    Said { code, verdict, text: String::from_utf8(text.stdout).expect("text"), err }
 }
