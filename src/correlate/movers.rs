@@ -2,9 +2,9 @@
 //!
 //! **Question.** Which gauges say that requests wait, beyond what the load explains? **Method.** Each gauge's signal in the
 //! common currency ([`crate::judge::currency`]) against its expected response ([`crate::judge::rest`]) and the floor of what
-//! is material; then [`crate::judge::depart`] and [`crate::judge::onset`], or [`crate::judge::recur`] for what heals and comes back. A queue that adds to
-//! the mean request what no slow request felt, while hardly any fails, holds work that no request waits for; it is judged by
-//! a floor of its own.
+//! is material; then [`crate::judge::depart`] and [`crate::judge::onset`], or [`crate::judge::recur`] for what heals and
+//! comes back. A queue that adds to the mean request what no slow request felt, while hardly any fails, holds work that no
+//! request waits for; it is judged by a floor of its own.
 //! A target that stops answering is a mover of its own. A ceiling (95 % of a capacity) counts only for a resource whose
 //! waiting nobody watched. **How it fails.** Where the first mover has no gauge, the first of its consequences that has one
 //! is named: only what is watched can be named.
