@@ -24,6 +24,7 @@ pub mod phases;
 pub mod plot;
 pub mod recovery;
 pub mod report;
+pub mod sent;
 pub mod session;
 pub mod steps;
 pub mod symptoms;

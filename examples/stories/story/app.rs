@@ -118,12 +118,12 @@ impl Keeper {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Every two seconds, 80 µs for each record there is.
+    /// Every two seconds, 50 µs for each record there is.
     async fn maintain(&self) {
         loop {
             tokio::time::sleep(Duration::from_secs(2)).await;
             let _closed = self.door.write().await;
-            tokio::time::sleep(Duration::from_micros(80) * self.records() as u32).await;
+            tokio::time::sleep(Duration::from_micros(50) * self.records() as u32).await;
         }
     }
 }
@@ -140,7 +140,7 @@ pub fn soak(stage: &Stage) -> anyhow::Result<()> {
         move || format!(r#"{{"requests":{},"records":{}}}"#, keeper.requests.load(Relaxed), keeper.records())
     })?;
     stage.sampled(None, &["--json", &format!("app=http://{page}/stats")], |log| {
-        even(plateau(30.0, 150), log, async {
+        even(plateau(30.0, 240), log, async {
             let maintained = keeper.clone();
             tokio::spawn(async move { maintained.maintain().await });
             let app: App = Arc::new(move |_| {

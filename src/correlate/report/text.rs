@@ -2,6 +2,7 @@
 //! interval has.
 
 use super::super::align::Basis;
+use super::super::sent;
 use super::super::verdict::{Answer, Between, Caveat, Clock, Mover, Onset, Symptom, Verdict, WaitShare};
 use super::junit;
 use std::collections::BTreeSet;
@@ -30,6 +31,9 @@ pub fn render(verdict: &Verdict) -> String {
     super::held::growth(&mut page, verdict);
     super::held::recovery(&mut page, verdict);
     super::steps::table(&mut page, verdict);
+    for (label, text) in verdict.run.sent.iter().flat_map(sent::lines) {
+        page.line(label, text, Some(Basis::Measured));
+    }
     forecast(&mut page, verdict);
     history(&mut page, verdict);
     rest(&mut page, verdict);

@@ -23,6 +23,7 @@ fn endpoint(kind: &str, address: SocketAddr) -> String {
         "memcached" => address.to_string(),
         "phpfpm" => format!("{address}/status"),
         "apache" | "nginx" | "haproxy" | "status" | "metrics" | "json" => format!("http://{address}/page"),
+        "rabbitmq" => format!("http://{address}"),
         "promql" => format!("http://{address}::up"),
         "query" => format!("postgres://probe:probe@{address}/shop::SELECT 1 AS depth"),
         other => panic!("{other} is new: how is it told of an address?"),
