@@ -4,6 +4,7 @@
 //! `cargo bench --bench k6_csv [-- ROWS]`; `-- write k6.csv PATH ROWS` only writes a log. Each reading is a process of its own, so that its peak memory is its own.
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "a benchmark prints")]
 
+use std::ffi::OsStr;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -47,16 +48,23 @@ fn main() {
         write(&path, rows);
         let size = std::fs::metadata(&path).expect("its size").len() as f64 / 1e6;
         let program = std::env::current_exe().expect("this program");
-        measured(name, "whatgives", rows, size, Command::new(program).args(["read".as_ref(), path.as_os_str()]));
+        measured(name, "whatgives", rows, size, on_one_core(program.as_os_str()).args(["read".as_ref(), path.as_os_str()]));
         if name == "k6.csv" {
             for (tool, script) in [("duckdb", DUCKDB), ("polars", POLARS)] {
-                let mut command = Command::new("python3");
+                let mut command = on_one_core("python3".as_ref());
                 command.args(["-c", script]).arg(&path).env("POLARS_MAX_THREADS", "1");
                 measured(name, tool, rows, size, &mut command);
             }
         }
         std::fs::remove_file(path).expect("removed");
     }
+}
+
+/// A program that has one core, whatever it starts.
+fn on_one_core(program: &OsStr) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", "0"]).arg(program);
+    command
 }
 
 /// Runs a reading three times and prints the one with the least CPU time, without the start of its program: on a machine
