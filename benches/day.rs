@@ -6,12 +6,16 @@
 //! Python.
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "a benchmark prints")]
 
+#[path = "used/used.rs"]
+mod used;
+
 use collectors::api::{Class, Gauge, Layer, Unit};
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
+use used::{cpu_seconds, peak_mb};
 use whatgives::ticks::{Header, Meaning, Target, Writer};
 use whatgives::timeline::{ALL, Driver, Interval, Offered, Timeline};
 
@@ -66,21 +70,6 @@ fn measured(what: &str, hours: f64, rows: usize, size: f64, command: &mut Comman
     if let Some(first) = text.lines().find(|line| line.contains("First to move")) {
         println!("    {}", first.trim());
     }
-}
-
-/// CPU time of this process so far: the ticks of a hundredth of a second that Linux counts.
-fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let words: Vec<f64> =
-        stat.rsplit(") ").next().unwrap_or_default().split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    // Behind the name: state (no number), then parent and so on; user and system time are the 11th and 12th numbers.
-    words.get(10..12).map_or(0.0, |times| times.iter().sum::<f64>() / 100.0)
-}
-
-fn peak_mb() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
 }
 
 /// A climb from 10 to 200 requests a second over the whole run, with a quarter of it at rest; a pool of 100 a second.

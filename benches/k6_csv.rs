@@ -4,11 +4,15 @@
 //! `cargo bench --bench k6_csv [-- ROWS]`; `-- write k6.csv PATH ROWS` only writes a log. Each reading is a process of its own, so that its peak memory is its own.
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "a benchmark prints")]
 
+#[path = "used/used.rs"]
+mod used;
+
 use std::ffi::OsStr;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
+use used::{cpu_seconds, peak_mb};
 use whatgives::driver::{self, Options};
 use whatgives::timeline::ALL;
 
@@ -96,21 +100,6 @@ fn read(path: &Path) {
     let ok: f64 = timeline.intervals.iter().filter(|row| row.step == ALL).filter_map(|row| row.ok).sum();
     let rows = timeline.intervals.iter().filter(|row| row.step != ALL).count();
     println!("{seconds} {} {} {ok} requests in {rows} seconds and steps", cpu_seconds(), peak_mb());
-}
-
-/// CPU time of this process so far: the ticks of a hundredth of a second that Linux counts.
-fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let words: Vec<f64> =
-        stat.rsplit(") ").next().unwrap_or_default().split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    // Behind the name: state (no number), then parent and so on; user and system time are the 11th and 12th numbers.
-    words.get(10..12).map_or(0.0, |times| times.iter().sum::<f64>() / 100.0)
-}
-
-fn peak_mb() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
 }
 
 /// A small generator of numbers that look random and are the same every time.

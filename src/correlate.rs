@@ -136,14 +136,18 @@ fn write_files(session: &session::Session, options: &cli::Options, verdict: &ver
     if let Some(path) = &options.junit {
         write(path, report::junit::render(verdict))?;
     }
+    if options.markdown.is_none() && options.report.is_none() {
+        return Ok(());
+    }
+    let plot = session.plot(options, verdict);
     if let Some(path) = &options.markdown {
         let picture = path.with_extension("svg");
         let name = picture.file_name().unwrap_or_default().to_string_lossy().into_owned();
         write(path, report::markdown::render(verdict, &name))?;
-        write(&picture, report::markdown::picture(verdict, &session.plot(options, verdict)))?;
+        write(&picture, report::markdown::picture(verdict, &plot))?;
     }
     if let Some(path) = &options.report {
-        write(path, report::html::render(verdict, &session.plot(options, verdict)))?;
+        write(path, report::html::render(verdict, &plot))?;
     }
     Ok(())
 }

@@ -155,6 +155,12 @@ impl Timeline {
         self.intervals.iter().filter(|interval| interval.step == ALL)
     }
 
+    /// The steps where there are several; else the one for all together.
+    pub fn told_apart(&self) -> Vec<String> {
+        let steps = self.steps();
+        if steps.len() < 2 { vec![ALL.to_owned()] } else { steps }
+    }
+
     /// Writes the neutral form.
     pub fn write(&self, mut out: impl Write) -> io::Result<()> {
         let mut text = format!("{FIRST_LINE}\n#driver\t{}\n{}\n", serde_json::to_string(&self.driver)?, COLUMNS.join("\t"));

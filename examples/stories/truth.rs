@@ -20,6 +20,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
+use whatgives::judge::gate::fits;
 
 /// What was planted.
 #[derive(Debug, Deserialize)]
@@ -121,10 +122,7 @@ impl Waits {
 }
 
 fn any(patterns: &[String], gauge: &str) -> bool {
-    patterns.iter().any(|pattern| match pattern.split_once('*') {
-        Some((begin, end)) => gauge.len() >= begin.len() + end.len() && gauge.starts_with(begin) && gauge.ends_with(end),
-        None => pattern == gauge,
-    })
+    patterns.iter().any(|pattern| fits(pattern, gauge))
 }
 
 fn holds(found: &Value, wanted: &toml::Value) -> bool {

@@ -150,11 +150,6 @@ fn cover(axis: Axis, from_ms: f64, dur_ms: f64) -> impl Iterator<Item = (usize, 
     })
 }
 
-/// Requests that ended in an interval, whatever the outcome.
-pub fn ended(interval: &Interval) -> Option<f64> {
-    interval.ended()
-}
-
 /// The throughput gauge of the outermost target.
 pub fn outermost(frame: &Frame) -> Option<&Gauge> {
     throughputs(frame).next()
@@ -172,12 +167,12 @@ impl Load {
     pub fn from_driver(frame: &Frame, timeline: &Timeline) -> Option<Self> {
         let all = || timeline.all();
         let width = frame.bins_of(window_s(frame), 1);
-        let completed = smooth(&spread(frame, all(), ended), width);
+        let completed = smooth(&spread(frame, all(), Interval::ended), width);
         if completed.iter().filter(|x| x.is_finite()).count() < 5 {
             return None;
         }
         let planned = spread(frame, all(), |i| i.offered);
-        let sent = spread(frame, all(), |i| i.started.or_else(|| ended(i)));
+        let sent = spread(frame, all(), |i| i.started.or_else(|| i.ended()));
         let known = planned.iter().filter(|x| x.is_finite()).count() * 2 > completed.iter().filter(|x| x.is_finite()).count();
         let offered = if known { planned } else { smooth(&sent, width) };
         Some(Self {
@@ -272,11 +267,6 @@ fn fitness(frame: &Frame, gauge: &Gauge) -> Option<(usize, usize, usize)> {
     };
     // An amount of this tick needs no difference and has no reset.
     Some((layer, spoken, usize::from(gauge.meaning.kind == Kind::Counter)))
-}
-
-/// The steps of a driver's log, in order of appearance, without the one for all together.
-pub fn steps(timeline: &Timeline) -> Vec<String> {
-    timeline.steps()
 }
 
 #[cfg(test)]

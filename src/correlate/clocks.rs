@@ -76,7 +76,7 @@ pub fn reach_s(frame: &Frame, usual_s: f64) -> f64 {
 
 /// What is left between the two clocks once they are near each other, and the gauge that tells it.
 fn near(frame: &Frame, timeline: &Timeline) -> Option<(Lag, String)> {
-    let counts: [fn(&Interval) -> Option<f64>; 2] = [align::ended, |i| i.started];
+    let counts: [fn(&Interval) -> Option<f64>; 2] = [Interval::ended, |i| i.started];
     let amounts = |count: &dyn Fn(&Interval) -> Option<f64>| -> Vec<Amount> {
         let amount = |i: &Interval| {
             let (from_s, dur_s) = (i.unix_ms as f64 / 1e3, i.dur_ms.max(1.0) / 1e3);
@@ -113,9 +113,8 @@ fn apart(frame: &Frame, timeline: &Timeline) -> Option<f64> {
     let reach = (MOST_S / frame.step_s).ceil() as usize;
     let wide =
         Axis { start_ms: frame.start_ms - reach as f64 * frame.step_s * 1e3, step_s: frame.step_s, bins: frame.bins + 2 * reach };
-    let ended = |i: &Interval| align::ended(i);
     let driver: Vec<f64> =
-        align::spread(wide, timeline.all(), ended).into_iter().map(|x| if x.is_finite() { x } else { 0.0 }).collect();
+        align::spread(wide, timeline.all(), Interval::ended).into_iter().map(|x| if x.is_finite() { x } else { 0.0 }).collect();
     // A fine lag needs a fine series only where there are few bins.
     let stride = ((frame.bins * 2 * reach) / 40_000_000 + 1).max(1);
     let fit = |lag: usize| correlation(&gauge.values, &driver[lag..lag + frame.bins]);

@@ -3,7 +3,7 @@
 //! Where several bins fall on one point, rates give their mean, and gauges, latencies and waiters their worst: a peak of one
 //! second in a day must not vanish.
 
-use super::align::{Load, steps};
+use super::align::Load;
 use super::bench::Bench;
 use super::gather::{Frame, Gauge, unit_ms};
 use super::phases::Phases;
@@ -156,10 +156,7 @@ fn explained(bench: &Bench, gauge: &Gauge) -> Option<(Vec<f64>, Vec<f64>)> {
 }
 
 fn of_steps(frame: &Frame, timeline: &Timeline, symptoms: &[Symptom]) -> Vec<Panel> {
-    let mut names = steps(timeline);
-    if names.len() < 2 {
-        names = vec![ALL.to_owned()];
-    }
+    let names = timeline.told_apart();
     let panel = |name: String| {
         let of_step = || timeline.intervals.iter().filter(|interval| interval.step == name);
         let percentile = |q: f64, own: fn(&crate::timeline::Interval) -> Option<f64>| {

@@ -7,7 +7,6 @@
 //! own delay, not the site's. **How it fails.** A log that gives percentiles over windows only cannot be merged: then the
 //! median of the windows' percentiles is given, and the row says so.
 
-use super::align::{ended, steps};
 use super::tell::round;
 use crate::hist::Hist;
 use crate::judge::robust::median;
@@ -56,7 +55,7 @@ pub struct Delay {
 
 /// One row a step, in the order of the log; one for all where it knows no steps.
 pub fn table(timeline: &Timeline) -> Vec<Step> {
-    let mut names = steps(timeline);
+    let mut names = timeline.steps();
     if names.is_empty() {
         names.push(ALL.to_owned());
     }
@@ -69,7 +68,7 @@ pub fn table(timeline: &Timeline) -> Vec<Step> {
 fn row(timeline: &Timeline, name: String, seconds: f64) -> Step {
     let rows: Vec<&Interval> = timeline.intervals.iter().filter(|row| row.step == name).collect();
     let sum = |of: fn(&Interval) -> Option<f64>| rows.iter().filter_map(|row| of(row)).reduce(|a, b| a + b);
-    let requests = sum(ended).unwrap_or(0.0);
+    let requests = sum(Interval::ended).unwrap_or(0.0);
     let percentiles = Percentiles::of(&rows);
     Step {
         requests,

@@ -5,21 +5,18 @@
 //! follows at that load or more; the first of the failures that keep coming; refusals apart. **How it fails.** A log that gives percentiles over long windows dates late by
 //! up to such a window.
 
-use super::align::{hold, spread, steps};
+use super::align::{hold, spread};
 use super::gather::Frame;
 use super::movers::Move;
 use super::phases::Phases;
 use super::verdict::Symptom;
 use crate::judge::onset::crossing;
 use crate::judge::robust::{median, smooth};
-use crate::timeline::{ALL, Interval, Timeline};
+use crate::timeline::{Interval, Timeline};
 
 /// Everything that was felt, in the order of its onset.
 pub fn felt(frame: &Frame, phases: &Phases, timeline: &Timeline, first: Option<&Move>, given_ms: Option<f64>) -> Vec<Symptom> {
-    let mut names = steps(timeline);
-    if names.len() < 2 {
-        names = vec![ALL.to_owned()];
-    }
+    let names = timeline.told_apart();
     let (from, to) = phases.range;
     let width = frame.bins_of(3.0_f64.min((to - from) as f64 * frame.step_s / 60.0), 1);
     let least = frame.bins_of((0.03 * (to - from) as f64 * frame.step_s).min(5.0), 3);

@@ -1,13 +1,12 @@
 //! The quarters of a stretch of held load, step by step.
 
-use crate::correlate::align::{ended, steps};
 use crate::correlate::gather::Frame;
 use crate::correlate::steps::{Percentiles, merged};
 use crate::correlate::tell::round;
 use crate::hist::Hist;
 use crate::judge::robust::mean;
 use crate::judge::trend::{self, CHANCE};
-use crate::timeline::{ALL, Interval, Timeline};
+use crate::timeline::{Interval, Timeline};
 use serde::Serialize;
 
 /// So many times as long, last quarter over first, is longer.
@@ -38,10 +37,7 @@ pub struct Quarters {
 
 /// Of every step with enough requests; `None` where the log has no latencies there.
 pub fn of(frame: &Frame, timeline: &Timeline, (from, to): (usize, usize)) -> Option<Vec<Quarters>> {
-    let mut names = steps(timeline);
-    if names.len() < 2 {
-        names = vec![ALL.to_owned()];
-    }
+    let names = timeline.told_apart();
     let half = frame.step_s * 500.0;
     let (begin, end) = (frame.at_ms(from) - half, frame.at_ms(to - 1) + half);
     let found: Vec<Quarters> = names.into_iter().filter_map(|name| step(timeline, name, begin, end)).collect();
@@ -57,7 +53,7 @@ fn step(timeline: &Timeline, name: String, begin: f64, end: f64) -> Option<Quart
         rows.filter(move |row| (from..to).contains(&middle(row))).collect::<Vec<&Interval>>()
     };
     let quarters: Vec<Vec<&Interval>> = (0..4).map(|quarter| within(quarter, 4)).collect();
-    let requests = |rows: &[&Interval]| rows.iter().filter_map(|row| ended(row)).sum::<f64>();
+    let requests = |rows: &[&Interval]| rows.iter().filter_map(|row| row.ended()).sum::<f64>();
     if quarters.iter().any(|rows| requests(rows) < FEWEST) {
         return None;
     }

@@ -209,7 +209,7 @@ fn driven(rung: &mut Rung, timeline: &Timeline) {
     let used = &all[skip..end];
     let sum = |of: fn(&Interval) -> Option<f64>| used.iter().filter_map(|i| of(i)).sum::<f64>();
     let seconds = used.iter().map(|i| i.dur_ms).sum::<f64>() / 1e3;
-    let (ended, ok, failed) = (sum(align::ended), sum(|i| i.ok.or(i.started)), sum(|i| i.failed));
+    let (ended, ok, failed) = (sum(Interval::ended), sum(|i| i.ok.or(i.started)), sum(|i| i.failed));
     let mut hist = Hist::default();
     used.iter().filter_map(|i| i.hist.as_ref()).for_each(|one| hist.merge(one));
     let quantile =
