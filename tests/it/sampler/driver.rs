@@ -73,13 +73,11 @@ fn a_signal_in_the_resting_stretch_ends_the_run_before_the_driver_starts() {
 fn on_a_terminal_there_is_a_line_of_progress_and_an_interrupt_reaches_the_driver_once() {
     let folder = Folder::new();
     let program = env!("CARGO_BIN_EXE_sampler");
-    // The trap only notes the signal: what `exit` gives from within a trap depends on the shell, and on the moment.
-    let driver = "trap 'echo told to end; told=1' INT; echo runs > started\n\
-                  while [ -z \"$told\" ]; do sleep 0.1; done; sleep 0.4; exit 5";
-    folder.write("driver", driver);
-    // `script` gives it a terminal; what is written to its standard input is typed there.
+    folder.write("driver", "trap 'echo told to end; sleep 0.4; exit 5' INT; echo runs > started; while :; do sleep 0.1; done");
+    // `script` gives it a terminal; what is written to its standard input is typed there. It runs the command with $SHELL;
+    // a shell that stayed would be interrupted as well, and end with 130 of its own.
     let mut child = std::process::Command::new("script")
-        .args(["-qec", &format!("{program} --tick=50ms --rest=300ms -- sh driver"), "/dev/null"])
+        .args(["-qec", &format!("exec {program} --tick=50ms --rest=300ms -- sh driver"), "/dev/null"])
         .current_dir(folder.0.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
