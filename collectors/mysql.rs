@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use target::{Target, WaitsWanted};
 use waits::ask::{Gate, Reader};
-use waits::cadence::Cadence;
+use waits::cadence::{CHEAP, Cadence};
 
 /// The registry's entry.
 pub const SPEC: Spec = Spec {
@@ -105,7 +105,7 @@ impl MySql {
             session: None,
             known: None,
             waits,
-            metrics: Cadence::new(Duration::ZERO),
+            metrics: Cadence::new(Duration::ZERO, CHEAP),
             own: OwnQuestions::default(),
             noted: HashSet::new(),
         }

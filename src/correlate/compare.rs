@@ -5,7 +5,7 @@
 //! scenarios are set side by side all the same, with what differs between them said first.
 
 use super::cli::Options;
-use super::report::text::number;
+use super::report::numbers::number;
 use super::session::Session;
 use crate::exit;
 use clap::Parser;

@@ -105,7 +105,7 @@ pub fn forecast(bench: &Bench, first: Option<usize>, knee: Option<&Knee>, rate_p
         }
     }
     told.gauges.sort_by(|a, b| a.full_at_per_s.value.total_cmp(&b.full_at_per_s.value));
-    let number = |rate: f64| super::report::text::number(round(rate, 1));
+    let number = |rate: f64| super::report::numbers::number(round(rate, 1));
     let Some(first) = told.gauges.first() else {
         told.refused = Some("no gauge with a capacity grew with the load in a line".to_owned());
         return told;
@@ -128,7 +128,7 @@ pub fn forecast(bench: &Bench, first: Option<usize>, knee: Option<&Knee>, rate_p
 }
 
 fn refused(bench: &Bench, bins: &[usize], knee: Option<&Knee>, rate: f64) -> Option<String> {
-    let number = |rate: f64| super::report::text::number(round(rate, 1));
+    let number = |rate: f64| super::report::numbers::number(round(rate, 1));
     let of = |q: f64| quantile(bins.iter().map(|bin| bench.rate.per_s[*bin]), q);
     let (low, high) = (of(0.02), of(0.98));
     if bins.len() < FEWEST || high < SPAN * low {

@@ -6,6 +6,7 @@
 use super::align::Load;
 use super::bench::Bench;
 use super::gather::{Frame, Gauge, unit_ms};
+use super::growth::{Grown, Held};
 use super::phases::Phases;
 use super::verdict::{Mover, Symptom, Verdict};
 use crate::timeline::{ALL, Timeline};
@@ -33,6 +34,8 @@ pub struct Plot {
     pub latency: Vec<Panel>,
     /// Waiters by object.
     pub waits: Vec<Line>,
+    /// What grew under held load, with its growth.
+    pub growth: Vec<Panel>,
     /// Goodput against what was offered, both per second.
     pub knee: Vec<(f64, f64)>,
 }
@@ -89,6 +92,13 @@ pub fn plot(bench: &Bench, timeline: Option<&Timeline>, waits: Option<&Waits>, v
         movers: verdict.movers.iter().take(MOST_PANELS).filter_map(|mover| of_mover(bench, mover)).collect(),
         latency: timeline.map_or(Vec::new(), |timeline| of_steps(frame, timeline, verdict.symptoms.as_deref().unwrap_or_default())),
         waits: waits.map_or(Vec::new(), |waits| of_waits(frame, waits)),
+        growth: verdict
+            .growth
+            .iter()
+            .flat_map(|growth| &growth.plateaus)
+            .flat_map(|held| of_grown(frame, held))
+            .take(MOST_PANELS)
+            .collect(),
         knee: of_knee(frame, load, bench.phases),
     }
 }
@@ -123,17 +133,44 @@ fn of_mover(bench: &Bench, mover: &Mover) -> Option<Panel> {
     if let Some((expected, _)) = explained {
         lines.push(Line { name: "what the load explains".to_owned(), points: reduced(frame, &expected, Joined::Mean) });
     }
-    let per_second = matches!(gauge.meaning.kind, collectors::api::Kind::Counter | collectors::api::Kind::Delta);
-    let unit = if gauge.meaning.unit == "count" { "" } else { &*gauge.meaning.unit };
     Some(Panel {
         title: mover.gauge.clone(),
-        unit: if per_second { format!("{unit}/s") } else { unit.to_owned() },
+        unit: unit_of(gauge),
         lines,
         band: Some((mover.resting.low, mover.resting.high)),
         limit: None,
         material,
         onset: Some((mover.onset.low_s, mover.onset.elapsed_s, mover.onset.high_s)),
     })
+}
+
+fn unit_of(gauge: &Gauge) -> String {
+    let per_second = matches!(gauge.meaning.kind, collectors::api::Kind::Counter | collectors::api::Kind::Delta);
+    let unit = if gauge.meaning.unit == "count" { "" } else { &*gauge.meaning.unit };
+    if per_second { format!("{unit}/s") } else { unit.to_owned() }
+}
+
+/// What grew on a stretch of held load, with the line of its growth there.
+fn of_grown(frame: &Frame, held: &Held) -> Vec<Panel> {
+    let alone = held.gauges.iter().filter(|grown| !grown.moved);
+    let panel = |grown: &Grown| {
+        let gauge = frame.gauge(&grown.gauge)?;
+        let joined = if grown.saw_tooth { Joined::Lowest } else { Joined::Mean };
+        // The level stands in the middle.
+        let rise = grown.per_minute.value * (held.to_s - held.from_s) / 60.0 / 2.0;
+        let trend = vec![(held.from_s, grown.level - rise), (held.to_s, grown.level + rise)];
+        Some(Panel {
+            title: grown.gauge.clone(),
+            unit: unit_of(gauge),
+            lines: vec![
+                Line { name: grown.gauge.clone(), points: reduced(frame, &gauge.values, joined) },
+                Line { name: "its growth".to_owned(), points: trend },
+            ],
+            limit: grown.limit.filter(|limit| *limit < 3.0 * grown.level.abs()),
+            ..Panel::default()
+        })
+    };
+    alone.filter_map(panel).collect()
 }
 
 /// What the load explains of a gauge, and what is material over it, in the gauge's own unit; `None` where that cannot be told.
@@ -179,17 +216,31 @@ fn of_steps(frame: &Frame, timeline: &Timeline, symptoms: &[Symptom]) -> Vec<Pan
     panels.into_iter().filter(|panel| panel.lines[0].points.iter().any(|(_, value)| value.is_finite())).collect()
 }
 
+/// Whether the rows that are waited on most stand for most of the waiters: where each version of a row has another name, and
+/// where many rows are waited on, only their table says something.
+fn few_rows(waits: &Waits) -> bool {
+    let mut rows: BTreeMap<(Option<&str>, Option<&str>), f64> = BTreeMap::new();
+    for row in &waits.rows {
+        *rows.entry((row.object.as_deref(), row.row.as_deref())).or_default() += row.count as f64;
+    }
+    let mut counts: Vec<f64> = rows.into_values().collect();
+    counts.sort_unstable_by(|a, b| b.total_cmp(a));
+    counts.iter().take(MOST_OBJECTS).sum::<f64>() >= 0.5 * counts.iter().sum::<f64>()
+}
+
 /// Waiters at a time by object, those with the most apart and the others together.
 fn of_waits(frame: &Frame, waits: &Waits) -> Vec<Line> {
     // The reads of a bin are averaged: a bin with five reads of three waiters had three waiters.
     let mut reads: BTreeMap<usize, BTreeSet<i64>> = BTreeMap::new();
     let mut objects: BTreeMap<String, BTreeMap<usize, f64>> = BTreeMap::new();
+    let by_row = few_rows(waits);
     for row in &waits.rows {
         let bin = ((row.unix_ms as f64 - frame.start_ms) / (frame.step_s * 1e3)).round();
         if bin < 0.0 || bin as usize >= frame.bins {
             continue;
         }
-        let place: Vec<&str> = [row.object.as_deref(), row.index.as_deref(), row.row.as_deref()].into_iter().flatten().collect();
+        let which = row.row.as_deref().filter(|_| by_row);
+        let place: Vec<&str> = [row.object.as_deref(), row.index.as_deref(), which].into_iter().flatten().collect();
         let place = if place.is_empty() { format!("{} lock", row.kind) } else { place.join(" ") };
         *objects.entry(place).or_default().entry(bin as usize).or_default() += row.count as f64;
         reads.entry(bin as usize).or_default().insert(row.unix_ms);

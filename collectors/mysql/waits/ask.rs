@@ -3,7 +3,7 @@
 mod mariadb;
 mod mysql;
 
-use super::cadence::{Cadence, Clock};
+use super::cadence::{CHEAP, Cadence, Clock, DEAR};
 use super::{Found, Holder, Holders, Id, Waiter, assemble};
 use crate::mysql::session::{Product, Session, is_goodbye};
 use crate::mysql::sight::Sight;
@@ -105,8 +105,8 @@ impl Reader {
     pub fn new(wanted: bool, every: Duration) -> Self {
         Self {
             wanted,
-            waits: Cadence::new(every),
-            counts: Cadence::new(Duration::ZERO),
+            waits: Cadence::new(every, DEAR),
+            counts: Cadence::new(Duration::ZERO, CHEAP),
             clock: Clock::default(),
             begun: None,
             frozen: Frozen::default(),

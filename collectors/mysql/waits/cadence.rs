@@ -5,21 +5,26 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// A pace of its own, below the ticks': no faster than asked, and slower where a read costs much, so that it never takes
-/// more than a fifth of the time.
+/// more than its share of the time.
 #[derive(Clone, Copy, Debug)]
 pub struct Cadence {
     every: Duration,
+    share: u32,
     last: Option<Instant>,
     pause: Duration,
 }
 
+/// One part of so many: of what costs the server no more than any statement does.
+pub const CHEAP: u32 = 5;
+/// Of what everybody who locks stands still for while it is read.
+pub const DEAR: u32 = 50;
 /// However dear one read was (the server may have been stopped in the middle), the next comes after this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 impl Cadence {
-    /// At most once in `every`.
-    pub fn new(every: Duration) -> Self {
-        Self { every, last: None, pause: every }
+    /// At most once in `every`, and at most one part in `share` of the time.
+    pub fn new(every: Duration, share: u32) -> Self {
+        Self { every, share, last: None, pause: every }
     }
 
     /// Whether it is time. A tenth early is on time: ticks are a little late or early themselves, and a cadence of 1 s on
@@ -31,7 +36,7 @@ impl Cadence {
     /// One read began at `began` and took `cost`.
     pub fn done(&mut self, began: Instant, cost: Duration) {
         self.last = Some(began);
-        self.pause = self.every.max((cost * 5).min(LONGEST_PAUSE));
+        self.pause = self.every.max((cost * self.share).min(LONGEST_PAUSE));
     }
 }
 
@@ -105,7 +110,7 @@ mod tests {
     #[test]
     fn a_read_that_costs_much_makes_the_next_come_later() {
         let start = Instant::now();
-        let mut cadence = Cadence::new(Duration::from_millis(150));
+        let mut cadence = Cadence::new(Duration::from_millis(150), CHEAP);
         assert!(cadence.due(start));
         cadence.done(start, Duration::from_millis(5));
         assert!(!cadence.due(start + Duration::from_millis(100)));
@@ -114,12 +119,15 @@ mod tests {
         assert!(!cadence.due(start + Duration::from_millis(400)) && cadence.due(start + Duration::from_millis(600)));
         cadence.done(start, Duration::from_secs(5));
         assert!(cadence.due(start + Duration::from_secs(2)));
+        let mut dear = Cadence::new(Duration::from_millis(150), DEAR);
+        dear.done(start, Duration::from_millis(8));
+        assert!(!dear.due(start + Duration::from_millis(300)) && dear.due(start + Duration::from_millis(400)));
     }
 
     #[test]
     fn a_cadence_equal_to_the_tick_is_due_at_every_tick_though_ticks_shake() {
         let start = Instant::now();
-        let mut cadence = Cadence::new(Duration::from_secs(1));
+        let mut cadence = Cadence::new(Duration::from_secs(1), CHEAP);
         for (tick, shake) in [0_u64, 3, 990, 7, 0].into_iter().enumerate() {
             let at = start + Duration::from_millis(tick as u64 * 1000 + shake % 20);
             assert!(cadence.due(at), "tick {tick}");

@@ -4,7 +4,7 @@ use super::Line;
 use crate::correlate::report::chart::{self, Chart, Mark};
 use crate::correlate::report::html::STYLE;
 use crate::correlate::report::junit::escaped;
-use crate::correlate::report::text::number;
+use crate::correlate::report::numbers::number;
 use crate::exit;
 use crate::judge::change::change_points;
 use crate::time::utc;

@@ -3,7 +3,8 @@
 use super::judge::number;
 use super::told::{Arm, Ladder, Step};
 use crate::correlate::align::Basis;
-use crate::correlate::report::text::{Page, thousands, waited, warning};
+use crate::correlate::report::numbers::thousands;
+use crate::correlate::report::text::{Page, waited, warning};
 use crate::correlate::verdict::Answer;
 
 /// The object with a line end.

@@ -3,7 +3,7 @@
 
 use crate::correlate::plot::Line;
 use crate::correlate::report::junit::escaped;
-use crate::correlate::report::text::number;
+use crate::correlate::report::numbers::number;
 use std::fmt::Write as _;
 
 /// What is drawn.

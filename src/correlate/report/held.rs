@@ -4,7 +4,8 @@ use super::super::align::Basis;
 use super::super::growth::{Grown, Quarters};
 use super::super::recovery::Recovery;
 use super::super::verdict::{Between, Verdict};
-use super::text::{Page, number, rounded, thousands};
+use super::numbers::{Scale, duration, number, rounded, signed, significant, thousands};
+use super::text::Page;
 
 /// So many gauges that grew are shown.
 const SHOWN: usize = 5;
@@ -37,43 +38,35 @@ pub fn growth(page: &mut Page, verdict: &Verdict) {
     }
 }
 
-/// How a gauge grew, in words.
-pub fn grew(grown: &Grown) -> String {
+/// What grew, and how.
+fn grew(grown: &Grown) -> String {
+    format!("{} {}", grown.gauge, how(grown))
+}
+
+/// How it grew, in words.
+pub fn how(grown: &Grown) -> String {
     // Falling towards its limit, both ends are negative.
     let Between { value, low, high } = grown.per_minute;
-    let (value, low, high) =
-        rounded(Between { value: value.abs(), low: low.abs().min(high.abs()), high: high.abs().max(low.abs()) });
+    let scale = Scale::of(&grown.unit, value.abs());
+    let own = |value: f64| value.abs() / scale.by;
+    let (value, low, high) = (own(value), own(low), own(high));
+    let (value, low, high) = rounded(Between { value, low: low.min(high), high: high.max(low) });
     let way = if grown.per_minute.value < 0.0 { "-" } else { "+" };
-    let unit = if matches!(&*grown.unit, "" | "count") { String::new() } else { format!(" {}", grown.unit) };
-    let requests = grown.per_1000_requests.map_or(String::new(), |per| format!(", {} per 1,000 requests", signed(per)));
+    let requests = grown.per_1000_requests.map_or(String::new(), |per| {
+        let scale = Scale::of(&grown.unit, per.abs());
+        format!(", {}{} per 1,000 requests", signed(per / scale.by), scale.unit)
+    });
+    let whole = |value: f64| {
+        let scale = Scale::of(&grown.unit, value.abs());
+        if scale.by > 1.0 { format!("{}{}", significant(value / scale.by), scale.unit) } else { number(value) }
+    };
     let limit = match (grown.to_limit_s, grown.limit) {
-        (Some(seconds), Some(limit)) => format!(", at {} in {}", number(limit), duration(seconds)),
+        (Some(seconds), Some(limit)) => format!(", at {} in {}", whole(limit), duration(seconds)),
         _ => String::new(),
     };
     let minima = if grown.saw_tooth { ", by its minima" } else { "" };
-    format!("{} {way}{value}{unit} a minute ({low} to {high}{minima}) from {}{requests}{limit}", grown.gauge, number(grown.level))
-}
-
-fn signed(value: f64) -> String {
-    format!("{}{}", if value < 0.0 { "-" } else { "+" }, significant(value.abs()))
-}
-
-/// Three digits.
-fn significant(value: f64) -> String {
-    if value <= 0.0 || value >= 1000.0 {
-        return thousands(value);
-    }
-    let digits = (2.0 - value.log10().floor()).clamp(0.0, 6.0) as usize;
-    format!("{value:.digits$}")
-}
-
-fn duration(seconds: f64) -> String {
-    match seconds {
-        0.0..120.0 => format!("{seconds:.0} s"),
-        120.0..7200.0 => format!("{:.0} min", seconds / 60.0),
-        7200.0..172_800.0 => format!("{:.0} h", seconds / 3600.0),
-        _ => format!("{} d", thousands((seconds / 86_400.0).round())),
-    }
+    let level = whole(grown.level);
+    format!("{way}{value}{} a minute ({low} to {high}{minima}) from {level}{requests}{limit}", scale.unit)
 }
 
 fn by_quarter(quarters: &Quarters) -> String {
@@ -118,20 +111,10 @@ fn slowest(recovery: &Recovery) -> String {
     let last = recovery.parts.first().filter(|part| part.after_s.is_some_and(|after| after > 0.0));
     let p95 = recovery.parts.iter().find(|part| part.measure == "p95_ms").and_then(|part| part.after_s);
     match (last, p95) {
-        (Some(last), Some(p95)) if last.measure != "p95_ms" => format!("; last {}, p95 after {}", last.measure, duration(p95)),
-        (Some(last), _) => format!("; last {}", last.measure),
+        (Some(last), Some(p95)) if last.measure != "p95_ms" => {
+            format!("; {} came back last, p95 after {}", last.measure, duration(p95))
+        }
+        (Some(last), _) => format!("; {} came back last", last.measure),
         (None, _) => String::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_and_numbers_are_short() {
-        assert_eq!([12.0, 600.0, 14_400.0, 1e6].map(duration), ["12 s", "10 min", "4 h", "12 d"]);
-        assert_eq!([0.012_34, 3.456, 56.78, 2345.6].map(significant), ["0.0123", "3.46", "56.8", "2,346"]);
-        assert_eq!(signed(-0.5), "-0.500");
     }
 }

@@ -1,14 +1,15 @@
 //! `--report`: one page that stands alone. No script, nothing loaded; the answer is the first thing read, and below it all
 //! charts over time share one axis.
 
+use super::answer::{self, basis, broken, clock};
 use super::chart::{self, Chart, Mark};
 use super::held;
 use super::junit::{self, escaped};
+use super::numbers::{number, rounded};
 use super::steps;
-use super::text::{self, number};
-use crate::correlate::align::Basis;
+use super::text;
 use crate::correlate::plot::{Panel, Plot};
-use crate::correlate::verdict::{Answer, Between, Mover, Onset, Verdict};
+use crate::correlate::verdict::{Mover, Onset, Verdict};
 use std::fmt::Write as _;
 
 /// The style of a page and its charts.
@@ -17,7 +18,7 @@ pub const STYLE: &str = include_str!("page.css");
 /// The page.
 pub fn render(verdict: &Verdict, plot: &Plot) -> String {
     let mut page = String::with_capacity(1 << 16);
-    let (headline, plain) = headline(verdict);
+    let (headline, plain) = answer::headline(verdict);
     // Writing to a string cannot fail.
     let _ = write!(
         page,
@@ -26,158 +27,19 @@ pub fn render(verdict: &Verdict, plot: &Plot) -> String {
          <title>{}</title><style>{STYLE}</style></head><body>\n",
         escaped(&plain)
     );
-    let _ = writeln!(page, "<header><p class=\"kind\">{}</p><h1>{headline}</h1></header>", escaped(&word(verdict)));
-    tiles(&mut page, verdict);
-    facts(&mut page, verdict);
+    let _ = writeln!(page, "<header><p class=\"kind\">{}</p><h1>{headline}</h1></header>", escaped(&answer::word(verdict)));
+    answer::tiles(&mut page, verdict);
+    answer::facts(&mut page, verdict);
     gates(&mut page, verdict);
     charts(&mut page, verdict, plot);
     knee(&mut page, verdict, plot);
     steps(&mut page, verdict);
-    held_and_spikes(&mut page, verdict);
+    held_and_spikes(&mut page, verdict, plot);
     caveats(&mut page, verdict);
     others(&mut page, verdict);
     scenario(&mut page, verdict);
     page.push_str("</body></html>\n");
     page
-}
-
-/// The verdict in words, and the driver.
-pub fn word(verdict: &Verdict) -> String {
-    let word = match verdict.verdict {
-        Answer::Moved => "Something gave way",
-        Answer::Rested => "Nothing gave way",
-        Answer::Inconclusive => "Inconclusive",
-        Answer::Violated => "Violated: a gate on what users feel broke",
-        Answer::Saturated => "Saturated: a gate on what is used up broke",
-        Answer::Qualified => "Qualified: every gate held",
-    };
-    match &verdict.run.driver {
-        Some(driver) => format!("{word} · {driver}"),
-        None => format!(
-            "{word} · without a driver's log, rates inferred from {}",
-            verdict.run.rate_from.as_deref().unwrap_or("nothing")
-        ),
-    }
-}
-
-/// The answer as a sentence, with the name marked and plain.
-fn headline(verdict: &Verdict) -> (String, String) {
-    let unit = &verdict.run.rate_unit;
-    match (&verdict.first, verdict.run.top_rate_per_s) {
-        (Some(first), _) => {
-            let (rate, low, high) = text::rounded(first.rate_per_s);
-            let name = if first.resource.is_empty() { &first.gauge } else { &first.resource };
-            let rest =
-                format!(" gave way first, at {rate} {unit} ({low} to {high}), {} into the run", clock(first.onset.elapsed_s));
-            let doubt = if verdict.verdict == Answer::Inconclusive { "In doubt: " } else { "" };
-            (format!("{doubt}<span class=\"name\">{}</span>{}", escaped(name), escaped(&rest)), format!("{doubt}{name}{rest}"))
-        }
-        (None, Some(top)) => {
-            let verb = if verdict.verdict == Answer::Inconclusive { "Nothing is named" } else { "Nothing left rest" };
-            let text = format!("{verb} up to {} {unit}", number(top));
-            (escaped(&text), text)
-        }
-        (None, None) => {
-            let text = "Nothing could be judged".to_owned();
-            (text.clone(), text)
-        }
-    }
-}
-
-/// The answer as a sentence.
-pub fn sentence(verdict: &Verdict) -> String {
-    headline(verdict).1
-}
-
-fn clock(seconds: f64) -> String {
-    match seconds {
-        s if s >= 7200.0 => format!("{:.1} h", s / 3600.0),
-        s if s >= 600.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{s:.0} s"),
-    }
-}
-
-/// The four numbers of a run on one screen.
-fn tiles(page: &mut String, verdict: &Verdict) {
-    let tile = |page: &mut String, value: &str, what: &str| {
-        let _ = write!(page, "<div><b>{}</b><span>{}</span></div>", escaped(value), escaped(what));
-    };
-    page.push_str("<section class=\"tiles\">");
-    match &verdict.first {
-        Some(first) => tile(page, &first.gauge, &format!("first gauge · {}", basis(first.basis))),
-        None => tile(page, "none", "gauge that left its rest"),
-    }
-    match &verdict.knee {
-        Some(knee) => {
-            let (value, low, high) = text::rounded(Between { value: knee.rate_per_s, low: knee.low, high: knee.high });
-            tile(page, &format!("{value} req/s"), &format!("knee, {low} to {high} · {}", basis(knee.basis)));
-        }
-        None => tile(page, "none", "knee: goodput followed to the end, or it cannot be told"),
-    }
-    match verdict.growth.as_ref().map(|growth| growth.plateaus.iter().flat_map(|held| &held.gauges)).and_then(|mut all| all.next())
-    {
-        Some(grown) => tile(page, &grown.gauge, &format!("grows: {}", held::grew(grown))),
-        None if verdict.growth.is_some() => tile(page, "none", "growth on a plateau"),
-        None => tile(page, "not told", "growth: no stretch of held load is long enough"),
-    }
-    match verdict.recovery.as_deref().unwrap_or_default() {
-        [] => tile(page, "no spike", "recovery"),
-        spikes => {
-            let slowest = spikes.iter().filter_map(|spike| spike.after_s).fold(0.0, f64::max);
-            match spikes.iter().find(|spike| !spike.recovered) {
-                Some(spike) => tile(page, "not recovered", &format!("in {} after the spike", clock(spike.observed_s))),
-                None => tile(page, &clock(slowest), "recovery after the spike"),
-            }
-        }
-    }
-    page.push_str("</section>\n");
-}
-
-fn basis(basis: Basis) -> &'static str {
-    match basis {
-        Basis::Measured => "measured",
-        Basis::Inferred => "inferred",
-    }
-}
-
-fn facts(page: &mut String, verdict: &Verdict) {
-    page.push_str("<dl>");
-    let mut fact = |name: &str, text: &str| {
-        let _ = write!(page, "<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(text));
-    };
-    if let Some(first) = &verdict.first {
-        if let Some(waits) = verdict.waits.as_ref().and_then(|waits| waits.first()) {
-            let place: Vec<&str> =
-                [waits.object.as_deref(), waits.index.as_deref(), waits.row.as_deref()].into_iter().flatten().collect();
-            let place = if place.is_empty() { format!("a {} lock", waits.kind) } else { place.join(", ") };
-            let held = waits.blocker_state.as_ref().map_or(String::new(), |state| format!("; held by a session {state}"));
-            fact("Waited on", &format!("{:.0} % of the waiters: {place}{held}", 100.0 * waits.share));
-        }
-        if !first.tied_with.is_empty() {
-            let decided = first
-                .decided_by
-                .as_ref()
-                .map_or("the times alone do not tell their order".to_owned(), |what| format!("{what} decided"));
-            fact("Tied with it", &format!("{}; {decided}", first.tied_with.join(", ")));
-        }
-        let later: Vec<String> = verdict
-            .movers
-            .iter()
-            .skip(1)
-            .filter(|mover| !first.tied_with.contains(&mover.gauge))
-            .map(|mover| format!("{} at {}", mover.gauge, text::rounded(mover.rate_per_s).0))
-            .collect();
-        if !later.is_empty() {
-            fact("Then", &format!("{} (consequences, or hidden behind the first)", later.join(" · ")));
-        }
-    }
-    for symptom in verdict.symptoms.iter().flatten().take(4) {
-        fact("Felt", &text::felt(symptom));
-    }
-    if let Some(left_rest) = &verdict.run.left_rest {
-        fact("Left rest means", left_rest);
-    }
-    page.push_str("</dl>\n");
 }
 
 fn gates(page: &mut String, verdict: &Verdict) {
@@ -202,8 +64,8 @@ fn gates(page: &mut String, verdict: &Verdict) {
 fn charts(page: &mut String, verdict: &Verdict, plot: &Plot) {
     let phases: Vec<(f64, f64, &str)> =
         verdict.phases.iter().flatten().map(|phase| (phase.from_s, phase.to_s, &*phase.name)).collect();
-    let over_time = |unit| Chart { x_unit: "s", unit, x: plot.span_s, ..Chart::default() };
-    let marks = verdict.first.iter().map(|first| mark(&first.gauge, first.onset, "first"));
+    let over_time = |unit| over_time(plot, unit);
+    let marks = verdict.first.iter().map(|first| mark(&first.gauge, first.onset, "first")).chain(recovered(verdict));
     page.push_str("<section><h2>Load</h2>");
     page.push_str(&chart::legend(plot.load.iter().map(|line| &line.name)));
     let load =
@@ -236,6 +98,20 @@ fn charts(page: &mut String, verdict: &Verdict, plot: &Plot) {
     }
 }
 
+/// A chart whose x axis all of them share.
+fn over_time<'a>(plot: &Plot, unit: &'a str) -> Chart<'a> {
+    Chart { x_unit: "s", unit, x: plot.span_s, ..Chart::default() }
+}
+
+/// From the end of each spike until everything was back.
+fn recovered(verdict: &Verdict) -> impl Iterator<Item = Mark> {
+    verdict.recovery.iter().flatten().filter_map(|recovery| {
+        let after = recovery.after_s?;
+        let (from, at) = (recovery.spike_to_s, recovery.spike_to_s + after);
+        Some(Mark { at, between: (from, at), label: format!("everything back {} after the spike", clock(after)), class: "back" })
+    })
+}
+
 /// A mark for an onset.
 pub fn mark(name: &str, onset: Onset, class: &'static str) -> Mark {
     Mark {
@@ -248,10 +124,10 @@ pub fn mark(name: &str, onset: Onset, class: &'static str) -> Mark {
 
 fn of_panel(panel: &Panel, over_time: &Chart, class: &'static str, mover: Option<&Mover>) -> String {
     let said = mover.map_or(String::new(), |mover| {
-        let (rate, low, high) = text::rounded(mover.rate_per_s);
+        let (rate, low, high) = rounded(mover.rate_per_s);
         format!("{} · left {} at {rate} ({low} to {high}) · {}", mover.resource, number(mover.resting.value), basis(mover.basis))
     });
-    let mut out = format!("<h3>{} <small>{}</small></h3>", escaped(&panel.title), escaped(&said));
+    let mut out = format!("<h3>{} <small>{}</small></h3>", broken(&panel.title), escaped(&said));
     if panel.lines.len() > 1 {
         out.push_str(&chart::legend(panel.lines.iter().map(|line| &line.name)));
     }
@@ -307,7 +183,7 @@ fn steps(page: &mut String, verdict: &Verdict) {
 }
 
 /// What the text report says of held load and of spikes, in the same words.
-fn held_and_spikes(page: &mut String, verdict: &Verdict) {
+fn held_and_spikes(page: &mut String, verdict: &Verdict, plot: &Plot) {
     let mut lines = text::Page::default();
     held::growth(&mut lines, verdict);
     held::recovery(&mut lines, verdict);
@@ -318,7 +194,11 @@ fn held_and_spikes(page: &mut String, verdict: &Verdict) {
     for (name, text) in lines.lines() {
         let _ = write!(page, "<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(text));
     }
-    page.push_str("</dl></section>\n");
+    page.push_str("</dl>");
+    for panel in &plot.growth {
+        page.push_str(&of_panel(panel, &over_time(plot, &panel.unit), "later", None));
+    }
+    page.push_str("</section>\n");
 }
 
 fn caveats(page: &mut String, verdict: &Verdict) {

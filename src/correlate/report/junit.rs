@@ -34,10 +34,10 @@ pub fn broke(gate: &GateResult, rate_unit: &str) -> String {
         let _ = write!(text, ", broken at t+{:.0} s", onset.elapsed_s);
     }
     if let Some(rate) = gate.rate_per_s {
-        let _ = write!(text, ", {} {rate_unit}", crate::correlate::report::text::number(rate));
+        let _ = write!(text, ", {} {rate_unit}", super::numbers::number(rate));
     }
     if let Some(seconds) = gate.lasted_s.filter(|seconds| *seconds > 0.0) {
-        let _ = write!(text, ", for {} s", crate::correlate::report::text::number(seconds));
+        let _ = write!(text, ", for {} s", super::numbers::number(seconds));
     }
     text
 }
@@ -48,7 +48,7 @@ pub fn value(gate: &GateResult) -> String {
     match &gate.value {
         serde_json::Value::Null => "nothing".to_owned(),
         serde_json::Value::String(name) => name.clone(),
-        other => format!("{}{coarse}", other.as_f64().map_or(other.to_string(), crate::correlate::report::text::number)),
+        other => format!("{}{coarse}", other.as_f64().map_or(other.to_string(), super::numbers::number)),
     }
 }
 

@@ -1,26 +1,27 @@
 //! `--markdown`: the answer for a pull request, with one small chart as an SVG file beside it.
 
 use super::chart::{self, Chart};
-use super::html;
 use super::junit;
-use super::text::{self, number};
+use super::numbers::{number, rounded};
+use super::text;
+use super::{answer, html};
 use crate::correlate::plot::Plot;
 use crate::correlate::verdict::{Between, Verdict};
 use std::fmt::Write as _;
 
 /// The text; `picture` is how it refers to the chart.
 pub fn render(verdict: &Verdict, picture: &str) -> String {
-    let mut out = format!("### {}\n\n", cell(&html::sentence(verdict)));
+    let mut out = format!("### {}\n\n", cell(&answer::sentence(verdict)));
     // Writing to a string cannot fail.
     macro_rules! line { ($($arg:tt)*) => { let _ = writeln!(out, $($arg)*); } }
     line!("![offered and completed rate, with the onset]({})\n", picture.replace(' ', "%20"));
     line!("| | |\n|---|---|");
-    line!("| Verdict | {} |", cell(&html::word(verdict)));
+    line!("| Verdict | {} |", cell(&answer::word(verdict)));
     if let Some(first) = &verdict.first {
-        line!("| First to move | `{}` at {} {} |", first.gauge, text::rounded(first.rate_per_s).0, verdict.run.rate_unit);
+        line!("| First to move | `{}` at {} {} |", first.gauge, rounded(first.rate_per_s).0, verdict.run.rate_unit);
     }
     if let Some(knee) = &verdict.knee {
-        let (value, low, high) = text::rounded(Between { value: knee.rate_per_s, low: knee.low, high: knee.high });
+        let (value, low, high) = rounded(Between { value: knee.rate_per_s, low: knee.low, high: knee.high });
         line!("| Knee | {value} req/s ({low} to {high}) |");
     }
     for symptom in verdict.symptoms.iter().flatten().take(4) {

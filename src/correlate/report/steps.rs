@@ -2,7 +2,8 @@
 
 use super::super::steps::Step;
 use super::super::verdict::Verdict;
-use super::text::{Page, thousands};
+use super::numbers::thousands;
+use super::text::Page;
 
 /// So many steps are shown.
 const SHOWN: usize = 12;

@@ -5,6 +5,7 @@ use super::super::align::Basis;
 use super::super::sent;
 use super::super::verdict::{Answer, Between, Caveat, Clock, Mover, Onset, Symptom, Verdict, WaitShare};
 use super::junit;
+use super::numbers::{number, rounded, thousands};
 use std::collections::BTreeSet;
 
 /// The report, with an empty line before and after it.
@@ -273,22 +274,6 @@ fn rest(page: &mut Page, verdict: &Verdict) {
     }
 }
 
-/// A value and its interval with no more digits than the interval's width carries.
-pub fn rounded(between: Between) -> (String, String, String) {
-    let width = (between.high - between.low).abs();
-    let step = if width > 0.0 {
-        10_f64.powf((width / 4.0).log10().floor())
-    } else {
-        10_f64.powf(between.value.abs().max(1e-9).log10().floor() - 2.0)
-    };
-    let digits = (-step.log10().round()).max(0.0) as usize;
-    let one = |value: f64| {
-        let value = (value / step).round() * step;
-        if digits == 0 { thousands(value) } else { format!("{value:.digits$}") }
-    };
-    (one(between.value), one(between.low), one(between.high))
-}
-
 fn between(rate: Between) -> String {
     let (value, low, high) = rounded(rate);
     if low == high { format!("about {value}") } else { format!("between {low} and {high}") }
@@ -298,32 +283,6 @@ fn between(rate: Between) -> String {
 pub fn at(onset: Onset) -> String {
     let (value, _, _) = rounded(Between { value: onset.elapsed_s, low: onset.low_s, high: onset.high_s });
     format!("t+{value} s")
-}
-
-/// A number as people read it.
-pub fn number(value: f64) -> String {
-    if value == value.round() && value.abs() < 1e15 {
-        thousands(value)
-    } else if value.abs() >= 100.0 {
-        thousands(value.round())
-    } else if value.abs() >= 1.0 {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.3}").trim_end_matches('0').to_owned()
-    }
-}
-
-/// 1204 as 1,204.
-pub fn thousands(value: f64) -> String {
-    let digits = format!("{:.0}", value.abs());
-    let mut out = String::new();
-    for (n, digit) in digits.chars().enumerate() {
-        if n > 0 && (digits.len() - n).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    if value <= -0.5 { format!("-{out}") } else { out }
 }
 
 /// Lines of a label, a text, and whether that is measured.
@@ -369,27 +328,5 @@ impl Page {
         }
         out.push('\n');
         out
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rate_has_no_more_digits_than_its_interval() {
-        let text = |value, low, high| rounded(Between { value, low, high });
-        assert_eq!(text(782.4, 741.2, 806.0), ("780".into(), "740".into(), "810".into()));
-        assert_eq!(text(865.3, 851.0, 880.2).0, "865");
-        assert_eq!(text(3.217, 3.1, 3.4).0, "3.22");
-        assert_eq!(text(1234.6, 1234.6, 1234.6).0, "1,230");
-    }
-
-    #[test]
-    fn numbers_are_grouped_and_small_ones_keep_what_they_have() {
-        assert_eq!(number(0.0), "0");
-        assert_eq!(number(1_131.0), "1,131");
-        assert_eq!(number(0.25), "0.25");
-        assert_eq!(thousands(-12_345.0), "-12,345");
     }
 }

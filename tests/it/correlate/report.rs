@@ -123,3 +123,49 @@ fn what_comes_from_data_is_text_and_never_markup() {
     let text = std::fs::read_to_string(text).unwrap();
     assert!(text.contains("\\<script\\>") && text.contains("](run.svg)"), "{text}");
 }
+
+/// The page of a recorded story.
+fn page_of(story: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/runs").join(story);
+    let file = |name: &str| folder.join(name).into_os_string();
+    let into = tempfile::tempdir().unwrap();
+    let page = into.path().join("run.html");
+    let mut correlate = Command::new(env!("CARGO_BIN_EXE_correlate"));
+    correlate.arg(file("ticks.tsv.gz")).arg(file("waits.tsv.gz")).arg("--driver").arg(file("requests.tsv.gz"));
+    let said = correlate.arg("--report").arg(&page).output().unwrap();
+    assert!(said.status.success(), "{said:?}");
+    std::fs::read_to_string(page).unwrap()
+}
+
+/// The text between two others, the first time that both are there.
+fn between<'a>(page: &'a str, before: &str, after: &str) -> &'a str {
+    page.split_once(before).and_then(|(_, rest)| rest.split_once(after)).map_or_else(|| panic!("no {before}"), |(found, _)| found)
+}
+
+#[test]
+fn a_leak_is_the_headline_where_nothing_left_its_rest_and_is_drawn_with_its_line() {
+    let page = page_of("leak");
+    assert_eq!(
+        between(&page, "<title>", "</title>"),
+        "app.session_memory_bytes grows under held load; nothing left rest up to 40 req/s"
+    );
+    let drawn = between(&page, "<h2>Held load and spikes</h2>", "</section>");
+    assert!(drawn.contains("its growth") && drawn.contains("aria-label=\"app.session_memory_bytes over time\""), "{drawn}");
+}
+
+#[test]
+fn a_spike_that_was_worked_off_is_marked_until_everything_was_back() {
+    let page = page_of("spike-recovers");
+    assert!(between(&page, "<h2>Load</h2>", "</section>").contains("mark back"));
+    assert!(!between(&page_of("spike-no-recovery"), "<h2>Load</h2>", "</section>").contains("mark back"));
+}
+
+#[test]
+fn waiters_are_drawn_by_row_where_few_rows_have_most_of_them_and_else_by_table() {
+    let legend = |story| between(&page_of(story), "<h2>Who waited, and on what</h2>", "</p>").to_owned();
+    // PostgreSQL names each version of the one hot row anew.
+    let postgres = legend("postgres-hot-row");
+    assert!(postgres.contains("public.slot<") && !postgres.contains("others"), "{postgres}");
+    let mysql = legend("mysql-hot-row");
+    assert!(mysql.contains("shop.slot PRIMARY 17<"), "{mysql}");
+}
