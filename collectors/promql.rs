@@ -229,7 +229,7 @@ impl Collector for Promql {
     fn unsettled(&self) -> Option<Lack> {
         self.label.as_ref().map(|label| Lack {
             what: format!("its columns: which values {label} has the answer tells at the start"),
-            mend: Some(format!("a query for each value, without by = {label:?}")),
+            mend: Some(format!("a query for each value, without label = {label:?}")),
         })
     }
 

@@ -80,6 +80,8 @@ async fn waits_that_begin_and_end_between_two_reads_are_counted_when_the_gauge_s
         for task in tasks {
             task.await.expect("the waiter ends").expect("and updates");
         }
+        // The list of transactions is renewed only where nobody has read it for a tenth of a second.
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
         let after = collector.read().await.expect("the server answers");
         assert_eq!((before.get("row_lock_waiting"), after.get("row_lock_waiting")), (Some(0.0), Some(0.0)), "{name}");
         let waits = |reading: &Reading| reading.get("row_lock_waits_total").expect("a counter");
