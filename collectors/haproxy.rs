@@ -300,6 +300,13 @@ impl Collector for Haproxy {
         [process, plan::of_named(&self.own.proxies)].concat()
     }
 
+    fn unsettled(&self) -> Option<Lack> {
+        self.own.proxies.is_empty().then(|| Lack {
+            what: "queues, sessions and errors of its proxies: which there are it tells at the start".to_owned(),
+            mend: Some("proxies = [\"web\", \"app\"] in the target's section of the configuration names them".to_owned()),
+        })
+    }
+
     async fn start(&mut self) -> Result<Support, Fault> {
         let (info, table) = match self.place.clone() {
             Place::Page(given) => {

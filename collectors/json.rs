@@ -174,6 +174,13 @@ impl Collector for Json {
         self.columns.iter().map(|(_, gauge)| *gauge).collect()
     }
 
+    fn unsettled(&self) -> Option<Lack> {
+        self.chosen.is_empty().then(|| Lack {
+            what: "its numbers: which there are the page tells at the start".to_owned(),
+            mend: Some("[[json.value]] path = \"…\" chooses one".to_owned()),
+        })
+    }
+
     async fn start(&mut self) -> Result<Support, Fault> {
         self.noted.clear();
         let page = self.page().await?;

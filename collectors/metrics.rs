@@ -274,6 +274,13 @@ impl Collector for Metrics {
         self.plan.columns.iter().map(|column| column.gauge).collect()
     }
 
+    fn unsettled(&self) -> Option<Lack> {
+        (self.own.series.is_empty() || self.own.others).then(|| Lack {
+            what: "series that are not chosen: which there are the page tells at the start".to_owned(),
+            mend: Some("[[metrics.series]] name = \"…\" chooses one".to_owned()),
+        })
+    }
+
     async fn start(&mut self) -> Result<Support, Fault> {
         let mut http = Http::new(&self.section, &self.settings, &self.given, ACCEPT)?;
         let (url, answer) = self.search(&mut http).await?;

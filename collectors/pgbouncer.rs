@@ -58,6 +58,8 @@ struct Settings {
     pools: Option<Vec<String>>,
 }
 
+const NAME_THEM: &str = "pools = [\"DATABASE/USER\"] in the target's section of the configuration";
+
 fn open(section: &Section) -> Result<Box<dyn Collector>, Fault> {
     let (mut access, rest) = Access::take(section, Usual { port: Some(6432), database: Some(OWN) })?;
     let own: Settings = settings::parse(&rest)?;
@@ -226,7 +228,19 @@ fn reading(answers: &Answers, known: &mut Known) -> Option<Reading> {
 #[async_trait::async_trait]
 impl Collector for PgBouncer {
     fn columns(&self) -> Vec<Gauge> {
-        self.known.as_ref().map_or_else(|| GAUGES.to_vec(), |known| known.columns.clone())
+        if let Some(known) = &self.known {
+            return known.columns.clone();
+        }
+        let mut taken = Vec::new();
+        let named = self.named.iter().map(|(database, user)| PoolColumns::new(database, user, &mut taken));
+        GAUGES.iter().copied().chain(named.flat_map(|pool| pool.all())).collect()
+    }
+
+    fn unsettled(&self) -> Option<Lack> {
+        self.named.is_empty().then(|| Lack {
+            what: "each pool by itself: which there are it tells at the start; their totals are read".to_owned(),
+            mend: Some(NAME_THEM.to_owned()),
+        })
     }
 
     async fn start(&mut self) -> Result<Support, Fault> {
@@ -256,10 +270,7 @@ impl Collector for PgBouncer {
             wanted.extend(pools.iter().map(|pool| (pool.database.clone(), pool.user.clone())));
         } else {
             let what = format!("each of the {} pools: their totals are read", pools.len());
-            support.lacks.push(Lack {
-                what,
-                mend: Some("pools = [\"DATABASE/USER\"] in the target's section of the configuration".to_owned()),
-            });
+            support.lacks.push(Lack { what, mend: Some(NAME_THEM.to_owned()) });
         }
         let mut taken = Vec::new();
         for pool in wanted {

@@ -26,7 +26,7 @@ pub const SPEC: Spec = Spec {
     about: "a process of this machine, or all of one name: processor time, threads, memory, open files (Linux)",
     needs: "nothing; for the open files of another user's process root or CAP_SYS_PTRACE",
     sample_config: r#"[process]
-endpoint = "nginx"          # a number, a name (all that have it together), or self
+endpoint = "nginx"          # a number, a name (all that have it together, such as the wrapped driver's), or self
 # proc = "/host/proc"       # in a container that has the machine's /proc mounted there
 "#,
     gauges: GAUGES,

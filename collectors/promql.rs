@@ -226,6 +226,13 @@ impl Collector for Promql {
         self.columns.iter().map(|(_, gauge)| *gauge).collect()
     }
 
+    fn unsettled(&self) -> Option<Lack> {
+        self.label.as_ref().map(|label| Lack {
+            what: format!("its columns: which values {label} has the answer tells at the start"),
+            mend: Some(format!("a query for each value, without label = {label:?}")),
+        })
+    }
+
     async fn start(&mut self) -> Result<Support, Fault> {
         self.stranger = false;
         let series = self.ask().await?;

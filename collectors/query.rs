@@ -118,28 +118,36 @@ impl Query {
         answered.map_err(|error| fault(&self.target, "query", &error))
     }
 
+    /// What the configuration says of a column of the answer, by its name.
+    fn declared(&self, name: &str) -> Option<&Declared> {
+        let clean = column_name(&[name]);
+        self.by_name.iter().find(|(known, _)| known == name || *known == clean).map(|(_, declared)| declared)
+    }
+
+    /// The gauge of a column of the answer; `single` where it is the only one.
+    fn gauge(&self, name: &str, single: bool) -> Gauge {
+        let clean = column_name(&[name]);
+        // `count(*)` and `?column?` are no names: then the instance's says more.
+        let named =
+            clean.as_str() == name.to_ascii_lowercase() && !(single && ["count", "sum", "max", "min", "avg"].contains(&&*clean));
+        let (column, said) = if named { (clean.as_str(), clean.as_str()) } else { ("value", self.instance.as_str()) };
+        let mut gauge = self.declared(name).unwrap_or(&self.declared).gauge(column, said, Type::Gauge);
+        if gauge.resource.is_empty() {
+            gauge.resource = intern(&self.instance);
+        }
+        gauge
+    }
+
     fn settle(&mut self, names: &[String], row: &Row) -> Result<(), Fault> {
-        let single = names.len() == 1;
         let mut at = Vec::new();
         let mut gauges = Vec::new();
         for (index, name) in names.iter().enumerate() {
-            let clean = column_name(&[name]);
-            let declared = self.by_name.iter().find(|(known, _)| known == name || *known == clean).map(|(_, declared)| declared);
             // A text beside the numbers is for people.
-            if declared.is_none() && cell(row, index).is_some_and(|text| answer::number(Some(text)).is_none()) {
+            if self.declared(name).is_none() && cell(row, index).is_some_and(|text| answer::number(Some(text)).is_none()) {
                 continue;
             }
-            // `count(*)` and `?column?` are no names: then the instance's says more.
-            let named = clean.as_str() == name.to_ascii_lowercase()
-                && !(single && ["count", "sum", "max", "min", "avg"].contains(&&*clean));
-            let said = if named { clean.as_str() } else { &self.instance };
-            let column = if named { clean.as_str() } else { "value" };
-            let mut gauge = declared.unwrap_or(&self.declared).gauge(column, said, Type::Gauge);
-            if gauge.resource.is_empty() {
-                gauge.resource = intern(&self.instance);
-            }
             at.push(index);
-            gauges.push(gauge);
+            gauges.push(self.gauge(name, names.len() == 1));
         }
         if let Some((unknown, _)) =
             self.by_name.iter().find(|(known, _)| !names.iter().any(|name| name == known || column_name(&[name]) == *known))
@@ -179,7 +187,19 @@ impl Query {
 #[async_trait::async_trait]
 impl Collector for Query {
     fn columns(&self) -> Vec<Gauge> {
-        self.columns.iter().map(|(_, gauge)| *gauge).collect()
+        if !self.columns.is_empty() {
+            return self.columns.iter().map(|(_, gauge)| *gauge).collect();
+        }
+        let mut named: Vec<Gauge> = self.by_name.iter().map(|(name, _)| self.gauge(name, false)).collect();
+        // What is wrong with them is said when they are settled by an answer.
+        if settle(&self.instance, &mut named).is_ok() { named } else { Vec::new() }
+    }
+
+    fn unsettled(&self) -> Option<Lack> {
+        self.by_name.is_empty().then(|| Lack {
+            what: "its columns: how they are called the answer tells at the start".to_owned(),
+            mend: Some("[[query.column]] name = \"…\" names one".to_owned()),
+        })
     }
 
     async fn start(&mut self) -> Result<Support, Fault> {

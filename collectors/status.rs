@@ -4,7 +4,7 @@
 //! tries the usual ones. What is no status page is named for what it is. Settings of a kind (a capacity) belong into a section
 //! of that kind; here only what reaches the page can be set.
 
-use crate::api::{Collector, Fault, FaultKind, Gauge, Reading, Section, Spec, Support};
+use crate::api::{Collector, Fault, FaultKind, Gauge, Lack, Reading, Section, Spec, Support};
 use crate::http::usual::Wanted;
 use crate::http::{Answer, Http, Settings, address, sniff};
 use crate::settings;
@@ -92,6 +92,13 @@ fn open(section: &Section) -> Result<Box<dyn Collector>, Fault> {
 impl Collector for Status {
     fn columns(&self) -> Vec<Gauge> {
         Vec::new()
+    }
+
+    fn unsettled(&self) -> Option<Lack> {
+        Some(Lack {
+            what: "everything: what kind of page it is it tells at the start".to_owned(),
+            mend: Some("--apache, --nginx, --phpfpm, --haproxy, --metrics or --json says it".to_owned()),
+        })
     }
 
     async fn start(&mut self) -> Result<Support, Fault> {

@@ -4,10 +4,11 @@
 //! schedule: tick k at t0 + k · period, lateness recorded, missed ticks skipped and marked, never a burst
 //!    └► collect: every target at once, each in its own task with its own deadline and its own reason when it fails
 //!         └► session: one row {tick, unix_ms, late_ms, per target: up, poll_ms, cells…, notes} and the wait rows
-//!              └► write: one writer, flushed each tick; whatever happens, what was written is a valid file
+//!              └► write: a row goes out whole and no disk holds a tick up; whatever happens, what was written is a valid file
 //! ```
 
 mod background;
+mod behind;
 mod check;
 mod cli;
 mod collect;

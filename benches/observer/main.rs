@@ -18,7 +18,10 @@
     reason = "a benchmark stops at the first surprise and prints its answer"
 )]
 
+mod hot_rows;
 mod mysql;
+#[path = "../used/options.rs"]
+mod options;
 mod postgres;
 mod redis;
 #[path = "../../tests/it/support/server.rs"]
@@ -53,22 +56,14 @@ pub struct Plan {
 
 impl Plan {
     fn of_args() -> Self {
-        let mut plan = Self { server: "all".to_owned(), rounds: 15, seconds: 1.0, sessions: 100, rows: 3, check: false };
-        let mut args = std::env::args().skip(1);
-        while let Some(arg) = args.next() {
-            let mut number = || args.next().and_then(|value| value.parse::<f64>().ok()).expect("a number after the option");
-            match arg.as_str() {
-                "--rounds" => plan.rounds = number() as usize,
-                "--seconds" => plan.seconds = number(),
-                "--sessions" => plan.sessions = number() as u64,
-                "--rows" => plan.rows = number() as u64,
-                "--server" => plan.server = args.next().expect("mysql, mariadb, postgres, redis or all"),
-                "--check" => plan.check = true,
-                // What cargo itself passes.
-                _ => {}
-            }
+        Self {
+            server: options::given("--server").unwrap_or_else(|| "all".to_owned()),
+            rounds: options::number("--rounds", 15.0) as usize,
+            seconds: options::number("--seconds", 1.0),
+            sessions: options::number("--sessions", 100.0) as u64,
+            rows: options::number("--rows", 3.0) as u64,
+            check: options::is_given("--check"),
         }
-        plan
     }
 }
 

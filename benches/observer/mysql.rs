@@ -1,7 +1,7 @@
 //! MySQL and MariaDB: sessions that update a few hot rows; and the plain join of the lock tables as another watcher.
 
 use super::server::Server;
-use super::{Other, Plan, Subject, Work};
+use super::{Other, Plan, Subject, Work, hot_rows};
 use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlSslMode};
 use sqlx::{ConnectOptions, Executor};
 
@@ -17,6 +17,13 @@ const JOIN_MARIADB: &str = "SELECT r.lock_trx_id, r.lock_table, r.lock_index, r.
 async fn run(session: &mut MySqlConnection, statement: &str) -> usize {
     let statement = sqlx::AssertSqlSafe(statement.to_owned());
     session.fetch_all(sqlx::raw_sql(statement)).await.expect("the statement runs").len()
+}
+
+#[async_trait::async_trait]
+impl hot_rows::Session for MySqlConnection {
+    async fn run(&mut self, statement: &str) {
+        run(self, statement).await;
+    }
 }
 
 struct Join {
@@ -43,35 +50,13 @@ pub async fn subject(server: &Server, name: &str, plan: &Plan, work: &Work) -> S
     for row in 0..plan.rows {
         run(&mut session, &format!("INSERT INTO whatgives_observer.hot VALUES ({row}, 0)")).await;
     }
-    let (sessions, rows, counted) = (plan.sessions, plan.rows, work.clone());
-    let thread = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(async {
-            let mut tasks = Vec::new();
-            for number in 0..sessions {
-                let mut session = options.connect().await.expect("the server lets one more session in");
-                let work = counted.clone();
-                tasks.push(tokio::spawn(async move {
-                    let mut turn = number;
-                    while work.did(u64::from(turn > number)) {
-                        let row = turn % rows;
-                        run(&mut session, "BEGIN").await;
-                        run(&mut session, &format!("UPDATE whatgives_observer.hot SET n = n + 1 WHERE id = {row}")).await;
-                        run(&mut session, "COMMIT").await;
-                        turn += 1;
-                    }
-                }));
-            }
-            for task in tasks {
-                task.await.expect("a session of the load");
-            }
-        });
-    });
+    let connect = async move || options.connect().await.expect("the server lets one more session in");
+    let thread = hot_rows::load(plan, work, "whatgives_observer.hot", connect);
     let sql = if mariadb { JOIN_MARIADB } else { JOIN_MYSQL };
     Subject {
         collector: "mysql",
         url,
-        load: format!("{sessions} sessions update {rows} hot rows and commit"),
+        load: hot_rows::about(plan),
         unit: "commits",
         other: Some(("the plain join", Box::new(Join { session, sql }))),
         thread,

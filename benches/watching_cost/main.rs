@@ -19,6 +19,9 @@
     reason = "a benchmark stops at the first surprise and prints its answer"
 )]
 
+#[path = "../used/options.rs"]
+#[allow(dead_code, reason = "made for every benchmark")]
+mod options;
 mod others;
 mod process;
 
@@ -89,19 +92,11 @@ struct Plan {
 
 impl Plan {
     fn of_args() -> Self {
-        let mut plan = Self { seconds: 60.0, fast_seconds: 30.0, check: false };
-        let mut args = std::env::args().skip(1);
-        while let Some(arg) = args.next() {
-            let mut number = || args.next().and_then(|value| value.parse::<f64>().ok()).expect("a number after the option");
-            match arg.as_str() {
-                "--seconds" => plan.seconds = number(),
-                "--fast-seconds" => plan.fast_seconds = number(),
-                "--check" => plan.check = true,
-                // What cargo itself passes.
-                _ => {}
-            }
+        Self {
+            seconds: options::number("--seconds", 60.0),
+            fast_seconds: options::number("--fast-seconds", 30.0),
+            check: options::is_given("--check"),
         }
-        plan
     }
 }
 

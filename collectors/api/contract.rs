@@ -1,6 +1,6 @@
 //! The contract: how a kind of target is listed, opened, started and read.
 
-use super::{Fault, Gauge, Reading, Support};
+use super::{Fault, Gauge, Lack, Reading, Support};
 use std::time::Duration;
 
 /// A kind of target, as the registry lists it. The command line, the configuration's sections and the README's table
@@ -50,6 +50,11 @@ pub struct Section {
 pub trait Collector: Send {
     /// The columns as far as they are known without asking. [`Support::columns`] replaces them.
     fn columns(&self) -> Vec<Gauge>;
+
+    /// Which columns it has only where it answers at the start, and what gives them all the same.
+    fn unsettled(&self) -> Option<Lack> {
+        None
+    }
 
     /// Connects, checks the version and proves what it can see. Once, before the load; again only where the first
     /// attempt failed and the run was allowed to begin.

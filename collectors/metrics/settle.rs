@@ -44,7 +44,8 @@ pub struct Settled {
 pub fn settle(body: &[u8], taken: &BTreeSet<String>) -> Settled {
     let mut columns = Vec::new();
     let mut whole = BTreeSet::new();
-    let page = families(body);
+    let mut page = families(body);
+    page.extend(to_come(&page));
     let of_a_node = node::is_one(&page);
     if of_a_node {
         columns = node::columns(&page);
@@ -64,6 +65,22 @@ pub fn settle(body: &[u8], taken: &BTreeSet<String>) -> Settled {
     let left_out = columns.split_off(columns.len().min(MOST)).iter().map(|column| column.gauge.name.to_owned()).collect();
     finish(&mut columns);
     Settled { plan: Plan::new(columns, whole), left_out }
+}
+
+/// What a known program has not on its page yet, but will have.
+fn to_come(page: &[Found]) -> Vec<Found> {
+    let is_of = |start: &str| page.iter().any(|found| found.name.starts_with(start));
+    let has = |name: &str| page.iter().any(|found| found.name == name);
+    let programs = presets::servers::TO_COME.iter().filter(|(start, _)| is_of(start));
+    let missing = programs.flat_map(|(_, series)| series.iter()).filter(|(name, _)| !has(name));
+    let found = |(name, of_status): &(&str, bool)| Found {
+        name: (*name).to_owned(),
+        kind: Type::Unknown,
+        help: String::new(),
+        quantile_or_bucket: false,
+        sets: BTreeSet::from([of_status.then(|| ("code".to_owned(), "200".to_owned())).into_iter().collect()]),
+    };
+    missing.map(found).collect()
 }
 
 /// Ties the columns to each other: names that are unique, capacities that exist, visits, means.

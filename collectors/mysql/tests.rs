@@ -68,6 +68,20 @@ fn mariadb_s_columns_take_its_own_names_and_leave_out_what_it_does_not_count() {
 }
 
 #[test]
+fn each_column_has_one_source_and_no_source_fills_two() {
+    for (product, status) in [(Product::MySql, MYSQL), (Product::MariaDb, MARIADB)] {
+        let items = collector("localhost").settle(&identity(product, "max_connections\t151"), &all_seen(), &pairs(status));
+        let read: Vec<&(Item, Origin)> = items.iter().filter(|(item, _)| item.gauge.is_read()).collect();
+        assert!(read.len() > 30, "{}", read.len());
+        for (at, (item, from)) in read.iter().enumerate() {
+            for (other, origin) in &read[..at] {
+                assert!(item.gauge.name != other.gauge.name && from != origin, "{} {}", item.gauge.name, other.gauge.name);
+            }
+        }
+    }
+}
+
+#[test]
 fn what_an_account_cannot_see_is_no_column() {
     let items = collector("db").settle(&identity(Product::MySql, ""), &Sight::default(), &pairs(MYSQL));
     let names = names(&items);

@@ -8,7 +8,7 @@ use super::redact;
 use super::say::Say;
 use super::schedule::Schedule;
 use crate::exit;
-use collectors::api::{Fault, FaultKind, Support};
+use collectors::api::{Fault, FaultKind, Lack, Support};
 use std::fmt::Write as _;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -66,21 +66,25 @@ pub fn verdict(config: &Config, found: &[Result<Support, Fault>]) -> u8 {
 }
 
 /// The same at every start, on stderr: a line a target, and what is missing.
-pub fn brief(config: &Config, found: &[Result<Support, Fault>], say: &Say) {
-    for (target, found) in config.targets.iter().zip(found) {
+pub fn brief(config: &Config, collect: &Collect, found: &[Result<Support, Fault>], say: &Say) {
+    for (n, (target, found)) in config.targets.iter().zip(found).enumerate() {
         let instance = &target.section.instance;
+        let not_seen = |lack: &Lack| {
+            let mend = lack.mend.as_ref().map(|mend| format!("\nhint: {mend}")).unwrap_or_default();
+            say.tell(&format!("{instance}: not seen: {}{mend}", lack.what));
+        };
         match found {
             Ok(support) => {
                 let columns = support.columns.iter().filter(|gauge| gauge.is_read()).count();
                 say.tell(&format!("{instance}: {}, {columns} columns", what(support)));
-                for lack in &support.lacks {
-                    let mend = lack.mend.as_ref().map(|mend| format!("\nhint: {mend}")).unwrap_or_default();
-                    say.tell(&format!("{instance}: not seen: {}{mend}", lack.what));
-                }
+                support.lacks.iter().for_each(not_seen);
             }
             Err(fault) => {
                 let goes_on = if target.allow_down { "down at the start: " } else { "" };
                 say.trouble(&format!("{goes_on}{}{}", named(instance, &fault.message), said(fault)));
+                if target.allow_down {
+                    collect.unsettled(n).into_iter().for_each(not_seen);
+                }
             }
         }
     }

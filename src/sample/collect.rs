@@ -4,7 +4,7 @@
 
 use super::config::TargetConfig;
 use super::schedule::{Schedule, Tick};
-use collectors::api::{Collector, Fault, FaultKind, Gauge, Reading, Support};
+use collectors::api::{Collector, Fault, FaultKind, Gauge, Lack, Reading, Support};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
@@ -62,6 +62,7 @@ struct Reply {
 struct Slot {
     config: TargetConfig,
     columns: Vec<Gauge>,
+    unsettled: Option<Lack>,
     orders: UnboundedSender<(u64, Order)>,
     task: JoinHandle<()>,
     sent: u64,
@@ -90,10 +91,11 @@ impl Collect {
         let mut slots = Vec::with_capacity(targets.len());
         for (n, config) in targets.iter().enumerate() {
             let collector = (config.spec.open)(&config.section).map_err(|fault| (n, fault))?;
-            let columns = collector.columns();
+            let (columns, unsettled) = (collector.columns(), collector.unsettled());
             let (orders, task) = serve(n, collector, give_up, reply.clone());
             let every = config.every.map_or(1.0, |every| (every.as_secs_f64() / tick.as_secs_f64()).round().max(1.0)) as u64;
-            slots.push(Slot { config: config.clone(), columns, orders, task, sent: 0, busy_since: None, due: 0, every });
+            let config = config.clone();
+            slots.push(Slot { config, columns, unsettled, orders, task, sent: 0, busy_since: None, due: 0, every });
         }
         Ok(Self { slots, replies, reply, give_up })
     }
@@ -101,6 +103,11 @@ impl Collect {
     /// The columns of a target as far as they are known without asking.
     pub fn columns(&self, target: usize) -> &[Gauge] {
         &self.slots[target].columns
+    }
+
+    /// Which columns a target has only where it answers at the start.
+    pub fn unsettled(&self, target: usize) -> Option<&Lack> {
+        self.slots[target].unsettled.as_ref()
     }
 
     /// Asks every target at once what it is, each for at most `limit`.

@@ -15,7 +15,7 @@ use collectors::api::{Fault, Section, Spec, Support};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The shortest period.
@@ -61,6 +61,8 @@ pub struct TargetConfig {
     pub every: Option<Duration>,
     /// Begin though it does not answer.
     pub allow_down: bool,
+    /// It is the wrapped driver's own process.
+    pub drivers_own: bool,
     /// Where it stands in the file; `None` from the command line.
     pub place: Option<Place>,
     /// The user gave its name.
@@ -203,11 +205,14 @@ pub fn effective(registry: &[&'static Spec], typed: &Typed) -> Result<Config, Wr
             None => timeout,
             some => self::timeout(some, tick, &format!("the timeout of {instance}"))?,
         };
+        let drivers_own = is_drivers_own(target.spec, &target.endpoint, &command);
         targets.push(TargetConfig {
             spec: target.spec,
             section: Section { instance, endpoint: target.endpoint, settings: target.settings, timeout, tick },
             every: target.every,
-            allow_down: target.allow_down.unwrap_or(allow_down),
+            // The driver starts after the sampler.
+            allow_down: target.allow_down.unwrap_or(allow_down || drivers_own),
+            drivers_own,
             place: target.place,
             named,
             one_of: target.one_of,
@@ -232,6 +237,12 @@ pub fn effective(registry: &[&'static Spec], typed: &Typed) -> Result<Config, Wr
         warnings,
         notes,
     })
+}
+
+/// Whether a target is the process of the wrapped driver, by the name of its program.
+fn is_drivers_own(spec: &Spec, endpoint: &str, command: &[OsString]) -> bool {
+    let program = command.first().and_then(|program| Path::new(program).file_name());
+    spec.name == "process" && program.is_some() && Path::new(endpoint.trim()).file_name() == program
 }
 
 /// How long a read may take: by default most of the tick, so that its row is whole before the next begins; not so short

@@ -71,7 +71,12 @@ pub fn header(
     let mut all = Vec::with_capacity(found.len());
     for (target, (support, columns)) in config.targets.iter().zip(found) {
         let instance = &target.section.instance;
-        let about = about(target, *support, if is_host(target.spec) { role } else { Role::Target });
+        let role = match target {
+            target if is_host(target.spec) => role,
+            target if target.drivers_own => Role::Driver,
+            _ => Role::Target,
+        };
+        let about = about(target, *support, role);
         header.targets.push(Target { instance: instance.clone(), collector: target.spec.name.to_owned(), about });
         header.columns.extend([format!("{instance}.up"), format!("{instance}.poll_ms")]);
         let (read, derived): (Vec<Gauge>, Vec<Gauge>) = columns.iter().partition(|gauge| gauge.is_read());

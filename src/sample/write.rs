@@ -1,6 +1,7 @@
 //! The two files of a run: opened before anything is asked, so that a bad path fails at once; the header written when the
-//! targets have said what they are; then one row a tick, flushed.
+//! targets have said what they are; then one row a tick, which no disk holds up.
 
+use super::behind::Behind;
 use super::config::Wrong;
 use crate::{ticks, waits};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -72,8 +73,8 @@ impl Opened {
         let (ticks_path, ticks) = emptied(self.ticks)?;
         let (waits_path, waits) = emptied(self.waits)?;
         Ok(Files {
-            ticks: ticks::Writer::new(ticks, header)?,
-            waits: waits::Writer::new(waits, show_rows, waits_per_tick)?,
+            ticks: ticks::Writer::new(Behind::new(ticks)?, header)?,
+            waits: waits::Writer::new(Behind::new(waits)?, show_rows, waits_per_tick)?,
             ticks_path,
             waits_path,
         })
@@ -117,13 +118,21 @@ fn remove(made: &[PathBuf]) {
 /// The two files of a run that has begun.
 pub struct Files {
     /// The ticks.
-    pub ticks: ticks::Writer<File>,
+    pub ticks: ticks::Writer<Behind>,
     /// The waits.
-    pub waits: waits::Writer<File>,
+    pub waits: waits::Writer<Behind>,
     /// Where the ticks are.
     pub ticks_path: PathBuf,
     /// Where the waits are.
     pub waits_path: PathBuf,
+}
+
+impl Files {
+    /// Waits until everything is written.
+    pub fn close(self) -> io::Result<()> {
+        self.ticks.into_inner().close()?;
+        self.waits.into_inner().close()
+    }
 }
 
 #[cfg(test)]

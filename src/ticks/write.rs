@@ -67,6 +67,11 @@ impl<W: Write> Writer<W> {
         self.out.flush()
     }
 
+    /// What it writes to.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
     /// Records the wrapped driver's start or end.
     pub fn child(&mut self, child: &Child) -> io::Result<()> {
         let line = format!("#child\t{}\n", serde_json::to_string(child)?);

@@ -26,6 +26,11 @@ impl<W: Write> Writer<W> {
         Ok(Self { out, statements: HashMap::new(), hasher, show_rows, per_tick, text: String::new() })
     }
 
+    /// What it writes to.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
     /// Writes the waits of one read of one target.
     pub fn rows(&mut self, tick: u64, unix_ms: i64, target: &str, waits: &[Wait]) -> io::Result<()> {
         if waits.is_empty() {

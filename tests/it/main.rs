@@ -47,6 +47,8 @@ mod files;
 mod live {
     mod apache;
     #[cfg(target_os = "linux")]
+    mod caddy;
+    #[cfg(target_os = "linux")]
     mod cgroup;
     #[cfg(target_os = "linux")]
     mod haproxy;
@@ -55,6 +57,7 @@ mod live {
     #[cfg(target_os = "linux")]
     mod listen;
     mod memcached;
+    mod moves;
     mod mysql;
     mod nginx;
     #[cfg(target_os = "linux")]
@@ -70,6 +73,7 @@ mod live {
     #[cfg(target_os = "linux")]
     mod silent;
     mod status;
+    mod unprivileged;
 }
 
 #[path = "../../examples/open_loop/open_loop.rs"]

@@ -1,4 +1,4 @@
-//! The README's table of targets is made from the registry.
+//! The README's table of targets is made from the registry, and every benchmark stands in it.
 
 use collectors::api::Spec;
 use std::fmt::Write as _;
@@ -30,15 +30,29 @@ fn table() -> String {
     table
 }
 
+const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+
+#[test]
+fn every_benchmark_of_the_package_is_named_and_no_other() {
+    let package: toml::Table = include_str!("../../Cargo.toml").parse().expect("Cargo.toml");
+    let mut benches: Vec<&str> =
+        package["bench"].as_array().expect("benchmarks").iter().filter_map(|bench| bench["name"].as_str()).collect();
+    let readme = std::fs::read_to_string(README).expect("README.md");
+    let lines = readme.lines().filter_map(|line| line.strip_prefix("| `cargo bench --bench "));
+    let mut named: Vec<&str> = lines.filter_map(|rest| rest.split('`').next()).collect();
+    benches.sort_unstable();
+    named.sort_unstable();
+    assert_eq!(named, benches);
+}
+
 #[test]
 fn the_table_of_targets_is_that_of_the_registry() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
-    let readme = std::fs::read_to_string(path).expect("README.md");
+    let readme = std::fs::read_to_string(README).expect("README.md");
     let (before, rest) = readme.split_once(BEGIN).expect("the mark where the table begins");
     let (found, after) = rest.split_once(END).expect("the mark where the table ends");
     let table = table();
     if std::env::var_os("UPDATE_README").is_some() {
-        std::fs::write(path, format!("{before}{BEGIN}{table}{END}{after}")).expect("README.md is written");
+        std::fs::write(README, format!("{before}{BEGIN}{table}{END}{after}")).expect("README.md is written");
     } else {
         assert_eq!(found, table, "UPDATE_README=1 cargo test --test it readme");
     }

@@ -1,5 +1,6 @@
 //! The HAProxy collector against a real HAProxy: over its page and over its runtime socket, with a real nginx behind it.
 
+use crate::support::sampler::{Folder, Ran, notes, signal, until as until_seen};
 use crate::support::server::Server;
 use collectors::api::{Capacity, Class, Collector, FaultKind, Reading, Section, Support};
 use std::io::{Read, Write};
@@ -50,14 +51,14 @@ async fn until(collector: &mut Box<dyn Collector>, what: &str, seen: impl Fn(&Re
 }
 
 /// A HAProxy before an nginx that can be slow.
-struct Pair {
-    haproxy: Server,
+pub(super) struct Pair {
+    pub(super) haproxy: Server,
     nginx: Server,
 }
 
 impl Pair {
     /// `NGINX` in the additional lines stands for the address of nginx.
-    fn start(options: &[(&str, &str)], extra: &str) -> Option<Self> {
+    pub(super) fn start(options: &[(&str, &str)], extra: &str) -> Option<Self> {
         let nginx = Server::start("nginx", &[])?;
         let address = format!("127.0.0.1:{}", nginx.get("NGINX_PORT"));
         let extra = extra.replace("NGINX", &address);
@@ -66,7 +67,7 @@ impl Pair {
         Some(Self { haproxy: Server::start("haproxy", &options)?, nginx })
     }
 
-    fn port(&self) -> u16 {
+    pub(super) fn port(&self) -> u16 {
         self.haproxy.get("HAPROXY_PORT").parse().expect("a port")
     }
 }
@@ -76,7 +77,7 @@ fn free_port() -> u16 {
 }
 
 /// Requests that nginx works on for so long each.
-fn slow(port: u16, count: usize, ms: u32, header: &str) -> Vec<TcpStream> {
+pub(super) fn slow(port: u16, count: usize, ms: u32, header: &str) -> Vec<TcpStream> {
     let one = || {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("HAProxy listens");
         stream.set_read_timeout(Some(Duration::from_secs(15))).expect("a timeout");
@@ -87,7 +88,7 @@ fn slow(port: u16, count: usize, ms: u32, header: &str) -> Vec<TcpStream> {
 }
 
 /// The status line of each answer.
-fn answers(streams: Vec<TcpStream>) -> Vec<String> {
+pub(super) fn answers(streams: Vec<TcpStream>) -> Vec<String> {
     let answer = |mut stream: TcpStream| {
         let mut text = String::new();
         stream.read_to_string(&mut text).expect("an answer");
@@ -96,7 +97,7 @@ fn answers(streams: Vec<TcpStream>) -> Vec<String> {
     streams.into_iter().map(answer).collect()
 }
 
-fn all_served(streams: Vec<TcpStream>) {
+pub(super) fn all_served(streams: Vec<TcpStream>) {
     let answers = answers(streams);
     assert!(answers.iter().all(|line| line == "HTTP/1.1 200 OK"), "{answers:?}");
 }
@@ -287,4 +288,33 @@ async fn cleared_counters_a_restart_and_a_silence_cost_a_note_or_their_time() {
     assert_eq!(value(&back, "web_frontend_requests_total"), 0.0);
     assert_eq!(read(&mut page).await.restarted.as_deref(), Some("counters begin again (restarted, reloaded or cleared)"));
     assert_eq!(read(&mut socket).await.notes, Vec::<String>::new());
+}
+
+#[test]
+fn one_that_comes_up_late_fills_the_columns_of_the_proxies_that_were_named_and_notes_the_others() {
+    let Some(mut pair) = Pair::start(&[], "") else { return };
+    let folder = Folder::new();
+    let one = |name: &str, more: &str| {
+        format!("[[haproxy]]\nname = \"{name}\"\nendpoint = \"{}\"\n{more}\n", pair.haproxy.get("HAPROXY_SOCKET"))
+    };
+    folder.write("c.toml", &[one("named", "proxies = [\"web\", \"app\"]"), one("all", "")].concat());
+    pair.haproxy.stop();
+    let child = folder.start(&["--config=c.toml", "--no-host", "--allow-down", "--tick=200ms", "--seconds=60"]);
+    folder.until_rows(2);
+    pair.haproxy.start_again();
+    until_seen("both are up", || {
+        let ticks = folder.ticks();
+        ["named.up", "all.up"].iter().all(|up| ticks.column(up).expect("up").last() == Some(&1.0))
+    });
+    signal(child.id(), "TERM");
+    let ran = Ran::end(child);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(ran.err.matches("not seen: queues, sessions and errors of its proxies").count(), 1, "{}", ran.err);
+    let ticks = folder.ticks();
+    assert_eq!(ticks.column("named.app_queue").expect("a column").last(), Some(&0.0));
+    assert_eq!(ticks.column("all.connections_max").expect("a column").last(), Some(&400.0), "of the process");
+    assert!(ticks.column("all.app_queue").is_none());
+    let notes = notes(&ticks);
+    let late = notes.lines().find(|note| note.contains("without a column, since not there at the start")).expect("a note");
+    assert!(late.contains("all: ") && !notes.contains("named: without a column"), "{notes}");
 }

@@ -34,17 +34,17 @@ fn value(reading: &Reading, wanted: &str) -> f64 {
 }
 
 /// One client of the text protocol.
-struct Client(BufReader<TcpStream>);
+pub(super) struct Client(BufReader<TcpStream>);
 
 impl Client {
-    fn new(server: &Server) -> Self {
+    pub(super) fn new(server: &Server) -> Self {
         let stream = TcpStream::connect(server.get("MEMCACHED_ADDRESS")).expect("memcached listens");
         stream.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout");
         Self(BufReader::new(stream))
     }
 
     /// One line out, one line back.
-    fn ask(&mut self, line: &str) -> String {
+    pub(super) fn ask(&mut self, line: &str) -> String {
         // A refusing server closes at once, and the question may then not reach it; its answer is there all the same.
         let _ = self.0.get_mut().write_all(format!("{line}\r\n").as_bytes());
         let mut answer = String::new();
@@ -52,7 +52,7 @@ impl Client {
         answer.trim_end().to_owned()
     }
 
-    fn store(&mut self, keys: std::ops::Range<u32>, bytes: usize) {
+    pub(super) fn store(&mut self, keys: std::ops::Range<u32>, bytes: usize) {
         let value = "x".repeat(bytes);
         for key in keys {
             assert_eq!(self.ask(&format!("set key{key} 0 0 {bytes}\r\n{value}")), "STORED");

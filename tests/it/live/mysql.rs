@@ -13,10 +13,10 @@ use sqlx::{ConnectOptions, Executor, Row};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
-const PRODUCTS: [&str; 2] = ["mysql", "mariadb"];
+pub(super) const PRODUCTS: [&str; 2] = ["mysql", "mariadb"];
 
 /// A started server and its accounts.
-struct Target {
+pub(super) struct Target {
     server: Server,
     name: &'static str,
 }
@@ -27,7 +27,7 @@ impl Target {
     }
 
     /// With options of the server program.
-    fn with(name: &'static str, args: &str) -> Option<Self> {
+    pub(super) fn with(name: &'static str, args: &str) -> Option<Self> {
         Self::start(name, &[(if name == "mysql" { "MYSQL_ARGS" } else { "MARIADB_ARGS" }, args)])
     }
 
@@ -35,18 +35,18 @@ impl Target {
         self.name == "mysql"
     }
 
-    fn url(&self, kind: &str) -> &str {
+    pub(super) fn url(&self, kind: &str) -> &str {
         let key = format!("{}_{kind}URL", self.name.to_uppercase());
         self.server.get(&key)
     }
 
     /// A session of the load, as root.
-    async fn session(&self) -> MySqlConnection {
+    pub(super) async fn session(&self) -> MySqlConnection {
         connect(self.url("")).await
     }
 
     /// A session in which a statement waits; it ends when its lock is given, or with the test.
-    async fn waiting(&self, statement: &'static str) -> JoinHandle<Result<(), sqlx::Error>> {
+    pub(super) async fn waiting(&self, statement: &'static str) -> JoinHandle<Result<(), sqlx::Error>> {
         let mut session = self.session().await;
         tokio::spawn(async move { session.execute(sqlx::raw_sql(statement)).await.map(|_| ()) })
     }

@@ -121,6 +121,12 @@ async fn a_prometheus_server_answers_queries_old_and_wrong_ones_too() {
     let there = cores.read().await.expect("it answers").get("value").expect("processors");
     let cpus = std::fs::read_to_string("/proc/cpuinfo").expect("cpuinfo").matches("processor\t").count();
     assert_eq!(there, cpus as f64);
+    // Its own page is scraped at another moment than the exporter's.
+    let (mut jobs, _) = started(spec, &format!("{url}::count(up)"), "").await;
+    while jobs.read().await.expect("it answers").get("value") != Some(2.0) {
+        assert!(began.elapsed() < Duration::from_secs(20), "one is never scraped");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
     let (mut apart, support) = started(spec, &format!("{url}::up"), "label = \"job\"").await;
     assert_eq!(support.columns.iter().map(|gauge| gauge.name).collect::<Vec<_>>(), ["node", "self"]);
     assert_eq!(apart.read().await.expect("it answers").get("node"), Some(1.0));

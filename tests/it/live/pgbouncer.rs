@@ -6,13 +6,13 @@ use collectors::api::{Capacity, Class, FaultKind};
 use std::time::Duration;
 
 /// PostgreSQL and PgBouncer before it; dropped in this order.
-struct Pool {
+pub(super) struct Pool {
     bouncer: Server,
     postgres: Server,
 }
 
 impl Pool {
-    fn start(options: &[(&str, &str)]) -> Option<Self> {
+    pub(super) fn start(options: &[(&str, &str)]) -> Option<Self> {
         let postgres = Server::start("postgres15", &[])?;
         let backend = format!("127.0.0.1:{}", postgres.get("POSTGRES15_PORT"));
         let mut all = vec![("PGBOUNCER_BACKEND", backend.as_str())];
@@ -21,11 +21,11 @@ impl Pool {
         Some(Self { bouncer, postgres })
     }
 
-    fn url(&self) -> &str {
+    pub(super) fn url(&self) -> &str {
         self.bouncer.get("PGBOUNCER_URL")
     }
 
-    fn console(&self) -> &str {
+    pub(super) fn console(&self) -> &str {
         self.bouncer.get("PGBOUNCER_ADMIN_URL")
     }
 }

@@ -338,7 +338,7 @@ async fn a_stopped_server_gives_no_answer_and_goes_on_over_the_same_connection()
 }
 
 #[tokio::test]
-async fn we_never_stay_inside_a_transaction_and_our_limits_are_set() {
+async fn we_never_stay_inside_a_transaction_and_ask_one_prepared_statement_a_tick() {
     for version in VERSIONS {
         let Some(postgres) = Postgres::start(version, "-c track_io_timing=on") else { return };
         let (mut collector, support) = started("postgres", postgres.get("PROBE_URL")).await;

@@ -324,6 +324,31 @@ async fn a_locked_catalogue_costs_the_names_and_not_the_tick() {
 }
 
 #[tokio::test]
+async fn a_tick_that_waits_for_a_locked_catalogue_is_ended_by_the_server_within_its_limits() {
+    for version in VERSIONS {
+        let Some(postgres) = Postgres::start(version, "") else { return };
+        let (mut collector, _) = started("postgres", postgres.get("PROBE_URL")).await;
+        read(&mut *collector).await;
+        let mut admin = session(postgres.get("URL")).await;
+        run(&mut admin, "BEGIN; LOCK TABLE pg_catalog.pg_database IN ACCESS EXCLUSIVE MODE").await;
+        let fault = collector.read().await.expect_err("it cannot be read");
+        assert!(fault.message.contains("lock timeout"), "{version}: {fault}");
+        let ours = |state: &str| {
+            format!("SELECT count(*)::text FROM pg_stat_activity WHERE application_name = 'whatgives' AND state LIKE '{state}'")
+        };
+        // It is told a moment before the session rests.
+        let began = Instant::now();
+        while texts(&mut admin, &ours("active")).await != ["0"] {
+            assert!(began.elapsed() < Duration::from_secs(5), "{version}: a statement of ours goes on");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(texts(&mut admin, &ours("idle%")).await, ["1"], "one session is kept");
+        run(&mut admin, "ROLLBACK").await;
+        assert!(read(&mut *collector).await.get("sessions_used").is_some(), "{version}");
+    }
+}
+
+#[tokio::test]
 async fn without_waits_they_are_counted_and_not_asked_for() {
     for version in VERSIONS {
         let Some(postgres) = Postgres::start(version, "") else { return };

@@ -1,16 +1,17 @@
 //! The Redis collector against real ones: Redis 7 and Valkey 9.
 
+mod access;
 mod several;
 
 use crate::support::declared::declared;
 use crate::support::sampler::{Folder, Ran, read_columns, signal};
 use crate::support::server::Server;
-use collectors::api::{Capacity, Class, Collector, FaultKind, Reading, Section, Support};
+use collectors::api::{Class, Collector, FaultKind, Reading, Section, Support};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-const BOTH: [&str; 2] = ["redis", "valkey"];
+pub(super) const BOTH: [&str; 2] = ["redis", "valkey"];
 
 fn collector(endpoint: &str) -> Box<dyn Collector> {
     collector_with(endpoint, toml::Table::new())
@@ -29,7 +30,7 @@ fn collector_with(endpoint: &str, settings: toml::Table) -> Box<dyn Collector> {
 }
 
 /// A line of the server's description, whichever of the two it is.
-fn of<'a>(server: &'a Server, name: &str, key: &str) -> &'a str {
+pub(super) fn of<'a>(server: &'a Server, name: &str, key: &str) -> &'a str {
     server.get(&format!("{}_{key}", name.to_uppercase()))
 }
 
@@ -52,16 +53,16 @@ fn grown(name: &str, from: &Reading, to: &Reading) -> f64 {
 }
 
 /// One client.
-struct Client(BufReader<TcpStream>);
+pub(super) struct Client(BufReader<TcpStream>);
 
 impl Client {
-    fn new(port: &str) -> Self {
+    pub(super) fn new(port: &str) -> Self {
         let stream = TcpStream::connect(format!("127.0.0.1:{port}")).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
         Self(BufReader::new(stream))
     }
 
-    fn send(&mut self, words: &[&str]) {
+    pub(super) fn send(&mut self, words: &[&str]) {
         let mut text = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {
             write!(text, "${}\r\n{word}\r\n", word.len()).expect("it fits");
@@ -71,7 +72,7 @@ impl Client {
     }
 
     /// The answer's first line; the text of a bulk string.
-    fn hear(&mut self) -> String {
+    pub(super) fn hear(&mut self) -> String {
         let mut line = String::new();
         let _ = self.0.read_line(&mut line);
         let line = line.trim_end();
@@ -85,7 +86,7 @@ impl Client {
         }
     }
 
-    fn ask(&mut self, words: &[&str]) -> String {
+    pub(super) fn ask(&mut self, words: &[&str]) -> String {
         self.send(words);
         self.hear()
     }
@@ -276,32 +277,6 @@ async fn a_reset_sets_counters_back_while_the_server_goes_on_and_is_noted() {
 }
 
 #[tokio::test]
-async fn a_user_without_rights_is_told_what_is_missing_and_gets_no_plausible_wrong_number() {
-    for name in BOTH {
-        let Some(server) = Server::start(name, &[]) else { return };
-        let (mut probe, support) = started(of(&server, name, "PROBE_URL")).await;
-        assert_eq!(support.lacks.len(), 1, "{:?}", support.lacks);
-        assert!(support.lacks[0].what.contains("slowlog_entries"));
-        assert_eq!(support.lacks[0].mend.as_deref(), Some("ACL SETUSER probe +slowlog|len"));
-        let (first, second) = (read(&mut probe).await, read(&mut probe).await);
-        assert_eq!(grown("ops_total", &first, &second), 1.0, "INFO alone");
-        assert_eq!(grown("error_replies_total", &first, &second), 0.0, "what is not allowed is not asked again");
-
-        let (mut blind, support) = started(of(&server, name, "BLIND_URL")).await;
-        assert_eq!(support.columns.iter().map(|gauge| gauge.name).collect::<Vec<_>>(), ["roundtrip_ms"]);
-        assert!(support.lacks[0].what.contains("NOPERM"), "{:?}", support.lacks);
-        assert_eq!(support.lacks[0].mend.as_deref(), Some("ACL SETUSER blind +info"));
-        let reading = read(&mut blind).await;
-        assert!(reading.values.len() == 1 && value(&reading, "roundtrip_ms") > 0.0, "{reading:?}");
-
-        let wrong = of(&server, name, "PROBE_URL").replace("probe:probe", "probe:hush");
-        let fault = collector(&wrong).start().await.expect_err("a wrong password");
-        assert_eq!(fault.kind, FaultKind::Refused, "{fault}");
-        assert!(fault.message.contains("WRONGPASS") && !fault.message.contains("hush"), "{fault}");
-    }
-}
-
-#[tokio::test]
 async fn a_killed_server_costs_its_reads_and_the_next_one_is_found_and_noted_once() {
     for name in BOTH {
         let Some(mut server) = Server::start(name, &[]) else { return };
@@ -346,47 +321,6 @@ async fn a_stopped_server_is_silent_and_answers_again_when_it_goes_on() {
         }
         assert_eq!(clients, 1.0, "one connection is kept, however often the server was silent");
     }
-}
-
-#[tokio::test]
-async fn a_unix_socket_is_read() {
-    for name in BOTH {
-        let Some(server) = Server::start(name, &[]) else { return };
-        let (mut collector, support) = started(of(&server, name, "SOCKET")).await;
-        assert_eq!(support.endpoint, of(&server, name, "SOCKET"));
-        assert!(support.columns.iter().any(|gauge| gauge.capacity == Capacity::Column("maxclients")));
-        assert_eq!(value(&read(&mut collector).await, "connected_clients"), 1.0);
-    }
-}
-
-#[tokio::test]
-async fn tls_is_spoken_with_an_authority_of_ones_own_and_a_certificate_of_ones_own() {
-    let tls = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tls");
-    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
-    let args = format!(
-        "--tls-port {port} --tls-cert-file {tls}/server.pem --tls-key-file {tls}/server.key --tls-ca-cert-file {tls}/ca.pem"
-    );
-    let Some(server) = Server::start("redis", &[("REDIS_ARGS", &args)]) else { return };
-    let trusting = format!("ca_file = {:?}", format!("{tls}/ca.pem"));
-    let known = format!("{trusting}\ncert_file = \"{tls}/client.pem\"\nkey_file = \"{tls}/client.key\"");
-    let settings = |text: &str| toml::from_str(text).expect("TOML");
-
-    let mut collector = collector_with(&format!("rediss://probe:probe@localhost:{port}"), settings(&known));
-    assert_eq!(collector.start().await.expect("it answers").product, "Redis");
-    assert_eq!(value(&read(&mut collector).await, "connected_clients"), 1.0);
-
-    // The server wants a certificate; the name is not on the server's; the authority is not ours; one side speaks plainly.
-    let none =
-        collector_with(&format!("rediss://localhost:{port}"), settings(&trusting)).start().await.expect_err("no certificate");
-    assert_eq!(none.kind, FaultKind::Unreachable, "{none}");
-    let stranger = format!("ca_file = \"{tls}/client.pem\"");
-    let fault = collector_with(&format!("rediss://localhost:{port}"), settings(&stranger)).start().await.expect_err("a stranger");
-    assert!(fault.hint.as_deref().is_some_and(|hint| hint.contains("ca_file")), "{fault:?}");
-    let plain = self::collector(&format!("localhost:{port}")).start().await.expect_err("the port wants TLS");
-    assert!(plain.hint.as_deref().is_some_and(|hint| hint.contains("rediss://")), "{plain:?}");
-    let port = server.get("REDIS_PORT");
-    let secure = collector_with(&format!("rediss://localhost:{port}"), settings(&known)).start().await.expect_err("a plain port");
-    assert!(secure.hint.as_deref().is_some_and(|hint| hint.contains("redis://")), "{secure:?}");
 }
 
 #[test]

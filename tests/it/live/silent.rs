@@ -1,13 +1,14 @@
 //! While a saturated server's own page is silent, something in the tick file moves: whether it is up and how long it was
-//! waited for, and where others wait in the kernel, its accept queue. Redis stands in its own file; the databases, memcached,
-//! PgBouncer and HAProxy go on answering on the connection that was opened before.
+//! waited for, and where others wait in the kernel, its accept queue. The databases, memcached and PgBouncer go on answering
+//! on the connection that was opened before, and so does HAProxy's socket: what moves then stands in `moves.rs`.
 
+use super::{haproxy, redis};
 use crate::support::sampler::{Folder, Ran, notes, read_columns, signal};
 use crate::support::server::Server;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use whatgives::ticks::Ticks;
 
 /// Requests for a page that takes long, answered or closed.
@@ -102,4 +103,48 @@ fn while_nginx_closes_every_connection_its_page_is_down_with_a_reason_and_its_co
     let dropped = ticks.column("web.dropped_total").expect("the counter");
     assert_eq!(dropped[0], 0.0, "at rest");
     assert!(dropped.last().is_some_and(|dropped| *dropped >= 10.0), "{dropped:?}");
+}
+
+#[test]
+fn while_a_full_haproxy_lets_no_page_through_the_wait_for_it_grows_and_the_accept_queue_fills() {
+    // A page whose connection is not kept.
+    let Some(pair) = haproxy::Pair::start(&[("HAPROXY_TOTAL", "10")], "    option httpclose") else { return };
+    let page = format!("--haproxy=web={}", pair.haproxy.get("HAPROXY_STATS_URL"));
+    let port = pair.haproxy.get("HAPROXY_PORT");
+    let ticks = sampled(&page, port, || slow(port, "/slow?2500", 14));
+    let silent = silent(&ticks);
+    assert!(most(&ticks, "web.poll_ms", &silent) > 500.0, "{:?}", ticks.column("web.poll_ms"));
+    assert_eq!(ticks.column("door.queue").expect("the queue")[0], 0.0, "at rest");
+    assert!(most(&ticks, "door.queue", &silent) >= 3.0, "{:?}", ticks.column("door.queue"));
+}
+
+#[test]
+fn while_a_script_holds_redis_up_the_wait_for_its_answer_grows_and_newcomers_fill_the_accept_queue() {
+    for name in redis::BOTH {
+        // On a busy machine two seconds of processor time take long, and after 5 s it would answer that it is busy.
+        let args = [(&*format!("{}_ARGS", name.to_uppercase()), "--busy-reply-threshold 60000")];
+        let Some(server) = Server::start(name, &args) else { return };
+        let port = redis::of(&server, name, "PORT");
+        let asks = |words: &[&str]| {
+            let (port, words): (_, Vec<String>) = (port.to_owned(), words.iter().map(|word| (*word).to_owned()).collect());
+            std::thread::spawn(move || {
+                redis::Client::new(&port).ask(&words.iter().map(String::as_str).collect::<Vec<_>>());
+            })
+        };
+        // As many rounds as take two seconds, however fast this machine is.
+        let script = "local n = 0 for i = 1, tonumber(ARGV[1]) do n = n + i % 7 end return n";
+        let began = Instant::now();
+        assert!(redis::Client::new(port).ask(&["EVAL", script, "0", "20000000"]).starts_with(':'));
+        let rounds = (2e7 * 2.0 / began.elapsed().as_secs_f64()).to_string();
+        let ticks = sampled(&format!("--redis=web={}", redis::of(&server, name, "URL")), port, || {
+            let mut all = vec![asks(&["EVAL", script, "0", &rounds])];
+            std::thread::sleep(Duration::from_millis(200));
+            all.extend((0..5).map(|_| asks(&["PING"])));
+            all
+        });
+        let silent = silent(&ticks);
+        assert!(most(&ticks, "web.poll_ms", &silent) > 700.0, "{name}: {:?}", ticks.column("web.poll_ms"));
+        assert_eq!(ticks.column("door.queue").expect("the queue")[0], 0.0, "at rest");
+        assert!(most(&ticks, "door.queue", &silent) >= 4.0, "{name}: {:?}", ticks.column("door.queue"));
+    }
 }

@@ -32,6 +32,25 @@ fn the_driver_keeps_its_streams_and_its_code_is_passed_on() {
 }
 
 #[test]
+fn a_process_by_the_drivers_name_is_the_drivers_own_and_need_not_be_there_before_it() {
+    let folder = Folder::new();
+    // A program of a name that nothing else has.
+    let program = folder.path("whatgives-drv");
+    std::fs::copy("/bin/sleep", &program).unwrap();
+    let flag = "--process=drv=whatgives-drv";
+    let ran = folder.run(&[flag, "--no-host", "--tick=50ms", "--rest=300ms", "--cool=0", "--", program.to_str().unwrap(), "2"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let ticks = folder.ticks();
+    let (up, processes) = (ticks.column("drv.up").unwrap(), ticks.column("drv.processes").unwrap());
+    assert!(up[0] == 0.0 && up.contains(&1.0), "{up:?}");
+    assert!(processes.iter().zip(up).all(|(processes, up)| if *up == 1.0 { *processes == 1.0 } else { processes.is_nan() }));
+    assert_eq!(ticks.header.targets[0].about["role"], "driver");
+    // Another's process has to be there.
+    let ran = folder.run(&["--process=whatgives-none", "--no-host", "--force", "--", "true"]);
+    assert_eq!(ran.code, 5, "{}", ran.err);
+}
+
+#[test]
 fn a_termination_is_passed_on_once_and_the_run_goes_on_until_the_driver_has_ended() {
     let folder = Folder::new();
     let script =

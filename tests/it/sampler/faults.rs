@@ -100,6 +100,60 @@ fn a_target_that_refuses_at_the_start_ends_the_run_with_5_and_leaves_no_files() 
 }
 
 #[test]
+fn what_a_target_that_is_down_at_the_start_has_no_columns_for_is_said_with_what_gives_them() {
+    let folder = Folder::new();
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let at = format!("127.0.0.1:{port}");
+    let open = [
+        ("--haproxy=t=http://AT/stats;csv", "proxies = [\"web\", \"app\"]"),
+        ("--pgbouncer=t=postgres://probe@AT/pgbouncer", "pools = [\"DATABASE/USER\"]"),
+        ("--status=t=http://AT/page", "--apache, --nginx"),
+        ("--metrics=t=http://AT/metrics", "[[metrics.series]] name"),
+        ("--json=t=http://AT/numbers", "[[json.value]] path"),
+        ("--query=t=postgres://probe@AT/shop::SELECT 1 AS depth", "[[query.column]] name"),
+    ];
+    let down = ["--no-host", "--allow-down", "--tick=100ms", "--seconds=0.2", "--force"];
+    for (flag, mend) in open {
+        let ran = folder.run(&[&[flag.replace("AT", &at).as_str()], &down[..]].concat());
+        let said = ran.err.split_once("t: not seen: ").unwrap_or_else(|| panic!("{flag}: {}", ran.err)).1;
+        assert!(ran.code == 0 && said.contains(&format!("\nhint: {mend}")), "{flag}: {}", ran.err);
+    }
+    // Named, they have their columns, and nothing is missing.
+    let named = "[[haproxy]]
+endpoint = \"http://AT/stats;csv\"
+proxies = [\"web\"]
+[[pgbouncer]]
+endpoint = \"postgres://probe@AT/pgbouncer\"
+pools = [\"shop/app\"]
+[[metrics]]
+endpoint = \"http://AT/metrics\"
+series = [{ name = \"pool_pending\" }]
+[[json]]
+endpoint = \"http://AT/numbers\"
+value = [{ path = \"pool.pending\" }]
+[[query]]
+url = \"postgres://probe@AT/shop\"
+sql = \"SELECT 1 AS depth\"
+column = [{ name = \"depth\", class = \"queue\" }]
+";
+    folder.write("c.toml", &named.replace("AT", &at));
+    let ran = folder.run(&[&["--config=c.toml"], &down[..]].concat());
+    assert!(ran.code == 0 && !ran.err.contains("not seen"), "{}", ran.err);
+    let ticks = folder.ticks();
+    for column in [
+        "haproxy.web_frontend_sessions",
+        "pgbouncer.pool_shop_app_clients_waiting",
+        "metrics.pool_pending",
+        "json.pool_pending",
+        "query.depth",
+    ] {
+        let cells = ticks.column(column).unwrap_or_else(|| panic!("no {column} in {:?}", ticks.header.columns));
+        assert!(!cells.is_empty() && cells.iter().all(|cell| cell.is_nan()), "{column}: {cells:?}");
+    }
+}
+
+#[test]
 fn a_sampler_that_is_killed_leaves_both_files_whole_to_the_last_tick() {
     let folder = Folder::new();
     let mut child = folder.start(&["--tick=20ms", "--seconds=30"]);
@@ -126,6 +180,27 @@ fn a_file_that_can_no_longer_be_written_ends_the_sampling_but_not_the_driver() {
     assert!(reader.join().unwrap() > 3);
     assert_eq!((ran.code, ran.out.as_str()), (125, "driven\n"), "{}", ran.err);
     assert_eq!(ran.err.matches("x.ticks.tsv cannot be written: Broken pipe").count(), 1, "{}", ran.err);
+}
+
+#[test]
+fn a_file_that_takes_nothing_for_a_while_costs_no_tick_and_gets_every_row() {
+    let folder = Folder::new();
+    let pipe = folder.path("x.ticks.tsv");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn(move || {
+        let file = std::fs::File::open(pipe).unwrap();
+        std::thread::sleep(Duration::from_millis(1500));
+        BufReader::new(file).lines().map_while(Result::ok).filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).collect()
+    });
+    // What stands before the first row fills the pipe.
+    let label = format!("--label=much={}", "x".repeat(100_000));
+    let ran = folder.run(&["--out=x", "--force", "--tick=150ms", "--seconds=2.4", &label]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let rows: Vec<String> = reader.join().unwrap();
+    let ticks: Vec<u64> = rows.iter().map(|row| row.split('\t').next().unwrap().parse().unwrap()).collect();
+    // Ten ticks fell into that time. A machine that stands still may cost one or two.
+    assert!(ticks.first() == Some(&0) && ticks.last() >= Some(&14), "{ticks:?}");
+    assert!(ticks.windows(2).all(|two| two[1] - two[0] <= 3), "{ticks:?}");
 }
 
 #[test]

@@ -107,21 +107,29 @@ async fn a_wrong_password_is_refused_with_the_statements_that_make_an_account() 
 }
 
 #[tokio::test]
-async fn a_socket_leads_to_the_same_server_and_our_session_only_reads() {
+async fn a_socket_leads_to_the_same_server_and_our_session_only_reads_within_its_limits() {
     for name in PRODUCTS {
-        let Some(target) = Target::start(name, &[]) else { return };
+        let Some(target) = Target::with(name, "--general-log=ON --log-output=TABLE") else { return };
         let socket = target.server.get(&format!("{}_SOCKET", name.to_uppercase())).to_owned();
         let (mut collector, support) = started(&format!("mysql://probe:probe@localhost?socket={socket}")).await;
         assert_eq!(support.endpoint, socket, "{name}");
         let reading = collector.read().await.expect("the server answers");
         assert_eq!(reading.get("threads_connected"), Some(1.0), "{name}");
         let mut root = target.session().await;
-        let variable = if target.is_mysql() {
-            "SELECT VARIABLE_VALUE = 'ON' FROM performance_schema.variables_by_thread v JOIN performance_schema.threads t USING (THREAD_ID) \
-             WHERE t.PROCESSLIST_USER = 'probe' AND v.VARIABLE_NAME = 'transaction_read_only'"
-        } else {
-            "SELECT 1"
-        };
-        assert_eq!(number(&mut root, variable).await, 1, "{name}: the session is read only");
+        // What was said in our session, as the server heard it: a read of ours ends by itself after half the time that the
+        // caller waits for it.
+        let most = if target.is_mysql() { "max_execution_time = 400" } else { "max_statement_time = 0.400" };
+        for limit in ["TRANSACTION READ ONLY", "lock_wait_timeout = 1", "innodb_lock_wait_timeout = 1", most] {
+            let heard = format!(
+                "SELECT COUNT(*) FROM mysql.general_log WHERE user_host LIKE 'probe[%' AND argument = 'SET SESSION {limit}'"
+            );
+            assert_eq!(number(&mut root, &heard).await, 1, "{name}: {limit}");
+        }
+        let variable = "SELECT VARIABLE_VALUE = 'ON' FROM performance_schema.variables_by_thread v \
+                        JOIN performance_schema.threads t USING (THREAD_ID) \
+                        WHERE t.PROCESSLIST_USER = 'probe' AND v.VARIABLE_NAME = 'transaction_read_only'";
+        if target.is_mysql() {
+            assert_eq!(number(&mut root, variable).await, 1, "{name}: the session is read only");
+        }
     }
 }

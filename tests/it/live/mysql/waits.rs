@@ -1,7 +1,7 @@
 //! Who waits for whom, on real servers.
 
 use super::{PRODUCTS, Target, number, quiet_median_read_ms, run, started, until};
-use collectors::api::Wait;
+use collectors::api::{Reading, Wait};
 use sqlx::Executor;
 use std::collections::HashSet;
 
@@ -56,6 +56,37 @@ async fn two_hundred_sessions_waiting_for_one_row_are_two_hundred_rows_behind_on
         let reading = until(collector.as_mut(), "no waiters", |reading| reading.get("row_lock_waiting") == Some(0.0)).await;
         assert!(reading.get("row_lock_time_ms_total").is_some_and(|ms| ms > 200.0 * 2_400.0), "{name}: {reading:?}");
         assert!(reading.get("row_lock_waits_total").is_some_and(|waits| waits >= 200.0), "{name}: {reading:?}");
+    }
+}
+
+#[tokio::test]
+async fn waits_that_begin_and_end_between_two_reads_are_counted_when_the_gauge_sees_none() {
+    for name in PRODUCTS {
+        let Some(target) = Target::start(name, &[]) else { return };
+        let (mut collector, _) = started(target.url("PROBE_")).await;
+        let before = collector.read().await.expect("the server answers");
+        let (mut holder, mut root) = (target.session().await, target.session().await);
+        run(&mut holder, "BEGIN").await;
+        run(&mut holder, "SELECT * FROM shop.slot WHERE id = 17 FOR UPDATE").await;
+        let mut tasks = Vec::new();
+        for _ in 0..5 {
+            tasks.push(target.waiting(UPDATE_17).await);
+        }
+        let waiting = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
+        while number(&mut root, waiting).await < 5 {
+            tokio::time::sleep(std::time::Duration::from_millis(120)).await;
+        }
+        run(&mut holder, "ROLLBACK").await;
+        for task in tasks {
+            task.await.expect("the waiter ends").expect("and updates");
+        }
+        // The list of transactions is renewed only where nobody has read it for a tenth of a second.
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        let after = collector.read().await.expect("the server answers");
+        assert_eq!((before.get("row_lock_waiting"), after.get("row_lock_waiting")), (Some(0.0), Some(0.0)), "{name}");
+        let waits = |reading: &Reading| reading.get("row_lock_waits_total").expect("a counter");
+        assert!(waits(&after) - waits(&before) >= 5.0, "{name}: {} and {}", waits(&before), waits(&after));
+        assert!(after.waits.is_empty(), "{name}: {:?}", after.waits);
     }
 }
 
