@@ -129,6 +129,21 @@ fn a_run_that_broke_a_gate_covers_nothing_however_long_it_was() {
 }
 
 #[test]
+fn a_soak_of_four_hours_is_one_and_three_hours_that_were_saturated_are_the_nearest() {
+    let release = Release::new();
+    let asked = "[[run]]\nname = \"soak\"\nduration = \"4h\"\nrate = \"20000/s\"";
+    let hours = |hours: f64, pool: f64| {
+        let top = (3600.0 * hours) as usize;
+        Made { before: 30, low: 60, climb: 300, top, rates: (1000.0, 20_400.0), pool, ..Made::default() }.write()
+    };
+    release.made(&hours(3.2, 20_000.0), &["--label", "version=1.4.2", "--gate", "app.pool_waiting <= 5 for 60s"]);
+    let nearest = "nearest: run of 2026-11-18 11:06:40 UTC, 3 h 12 min at 20,4";
+    release.require(asked).lacks(&["duration", "verdict"], &[nearest, "/s, saturated", "3 h 12 min, not 4 h"]);
+    release.made(&hours(4.0, 30_000.0), &QUALIFIED);
+    release.require(asked).is_covered();
+}
+
+#[test]
 fn a_part_is_asked_for_by_its_name_and_neighbours_that_hold_the_rate_are_one_stretch() {
     let release = Release::new();
     release.recorded("spike-recovers", &["--label", "version=1.4.2"]);
@@ -248,7 +263,7 @@ fn a_typo_in_the_requirements_is_an_error_with_its_line_and_what_is_known() {
         ("[[run]]\n[production.db]\nversion = 8.10", "line 3: db.version: expected a version in quotes"),
         ("[[run]]\n[production.db]\nrows = \">= many\"", "line 3: db.rows: expected a number such as >= 512MiB"),
         ("[[run]]\n[production.db]\nrows = [5]", "line 3: db.rows: expected a number, a text"),
-        ("[[run]]\nname = \"a\nb\"", "requirements.toml line 2: "),
+        ("[[run]]\nname = soak", "requirements.toml line 2: "),
         ("version = \"1\"", "needs no run"),
         ("profile = \"no.toml\"\n[[run]]", "no.toml: cannot be read"),
     ] {
