@@ -13,11 +13,12 @@
 //! steps = ["seat map", "hold"]    # each was asked for
 //! labels = { mix = "70:25:5" }
 //!
-//! [production.mysql]              # what every such run's header must say of this instance; or profile = "production.toml"
+//! [production.mysql]              # what the run's header must say of the instance; or profile = "production.toml"
 //! version = "9.7"                 # 9.7.4 as well
 //! max_connections = 400           # exactly
-//! memory_total_bytes = "64GiB"    # bytes, and what a query counted: within 5 %
-//! rows = ">= 20000000"            # also <=
+//!
+//! [production.shop]               # bytes, and what a query counted: within 5 %
+//! seats = 20_000_000              # also ">= 18_000_000" and "<= 22_000_000"
 //! ```
 //!
 //! **Question.** May this version be released, by what was run? **Method.** Each `[[run]]` is looked for among the lines of
@@ -73,8 +74,7 @@ const AFTER_HELP: &str = r#"Requirements:
 
   [production.mysql]           what the runs' headers must say of an instance, or profile = "production.toml"
   version = "9.7"              9.7.4 as well
-  max_connections = 400        exactly; bytes and the columns of a query within 5 %
-  rows = ">= 20000000"
+  max_connections = 400        exactly; bytes and the columns of a query within 5 %, or ">= 64GiB", "<= 64GiB"
 
 Exit codes: 0 covered · 1 something is missing, differs or is unknown · 2 wrong usage or requirements · 3 the history is unusable"#;
 

@@ -63,8 +63,6 @@ pub struct Nearest {
     pub lasted_s: Option<f64>,
     /// How much was sent in its least quarter.
     pub rate_per_s: Option<f64>,
-    /// Whether its staging is like production.
-    pub honest: bool,
 }
 
 /// A part of a run, or neighbouring ones together.
@@ -127,7 +125,6 @@ pub fn judge(required: &Requirements, labels: BTreeMap<String, String>, lines: &
                 verdict: best.line.verdict.clone(),
                 lasted_s: best.stretch.as_ref().map(|stretch| round(stretch.seconds, 1)),
                 rate_per_s: best.stretch.as_ref().and_then(|stretch| stretch.rate),
-                honest: best.staging.is_empty(),
             }),
         });
         if let Some(best) = best {

@@ -25,12 +25,9 @@ pub fn json(coverage: &Coverage) -> String {
 /// A paragraph a requirement, then the staging.
 pub fn text(coverage: &Coverage, history: &Path) -> String {
     let labels: Vec<String> = coverage.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let runs = match coverage.runs {
-        1 => "1 run".to_owned(),
-        runs => format!("{runs} runs"),
-    };
     let word = if coverage.covered() { "covered" } else { "not covered" };
-    let mut out = format!("\n  {}: {word}, by {runs} of it in {}\n", labels.join(" "), history.display());
+    let runs = if coverage.runs == 1 { "1 run".to_owned() } else { format!("{} runs", coverage.runs) };
+    let mut out = format!("\n  {}: {word}; {} has {runs} of it\n", labels.join(" "), history.display());
     if coverage.unreadable > 0 {
         let _ = writeln!(out, "  Lines of it that cannot be read: {}", coverage.unreadable);
     }
@@ -40,28 +37,35 @@ pub fn text(coverage: &Coverage, history: &Path) -> String {
         format!("    {text:<width$}  {code}{}, {file} line {line}\n", if *unknown { ", unknown" } else { "" })
     };
     for need in &coverage.needs {
-        let _ = writeln!(out, "\n  {:<12} {}", need.name, said(need));
-        out.extend(coverage.findings.iter().filter(|finding| finding.need.as_ref() == Some(&need.name)).map(line));
+        let own: Vec<&Finding> = coverage.findings.iter().filter(|finding| finding.need.as_ref() == Some(&need.name)).collect();
+        let _ = writeln!(out, "\n  {:<12} {}", need.name, said(need, own.is_empty()));
+        out.extend(own.into_iter().map(line));
     }
-    let of_all = coverage.findings.iter().filter(|finding| finding.need.is_none()).collect::<Vec<_>>();
+    let of_all: Vec<&Finding> = coverage.findings.iter().filter(|finding| finding.need.is_none()).collect();
+    // Runs of one staging are told together.
+    let mut told: Vec<(Vec<i64>, String)> = Vec::new();
     for same in of_all.chunk_by(|a, b| a.run_unix_ms == b.run_unix_ms) {
-        match same[0].run_unix_ms {
-            Some(run) => {
-                let _ = writeln!(out, "\n  staging      of the run of {}: differs from production, or is not known", utc(run));
-            }
-            None => out.push('\n'),
+        let lines: String = same.iter().map(|finding| line(finding)).collect();
+        let run = same[0].run_unix_ms;
+        match told.iter_mut().find(|(_, other)| *other == lines) {
+            Some((runs, _)) => runs.extend(run),
+            None => told.push((run.into_iter().collect(), lines)),
         }
-        out.extend(same.iter().map(|finding| line(finding)));
+    }
+    for (runs, lines) in told {
+        let runs: Vec<String> = runs.into_iter().map(utc).collect();
+        let title = if runs.is_empty() { String::new() } else { format!("  staging      {}\n", runs.join(", ")) };
+        let _ = write!(out, "\n{title}{lines}");
     }
     out.push('\n');
     out
 }
 
-fn said(need: &Told) -> String {
+fn said(need: &Told, has_all: bool) -> String {
     match &need.run {
         Some(run) if need.covered => format!("covered by the {}", run_of(run)),
-        Some(run) if run.honest => format!("not covered; nearest: {}", run_of(run)),
-        Some(run) => format!("not covered, for its staging; nearest: {}", run_of(run)),
+        Some(run) if has_all => format!("not covered, for its staging; nearest: {}", run_of(run)),
+        Some(run) => format!("not covered; nearest: {}", run_of(run)),
         None => "not covered; no run".to_owned(),
     }
 }
