@@ -25,7 +25,9 @@
 //! the history with the version's labels; where none has everything, the nearest one is told with what it lacks. A rate is
 //! held by neighbouring parts together: a soak with a spike in it is one stretch. Lengths and rates may fall short by 1 %, as
 //! much as telling the ends of a part costs, and rates by what counting arrivals costs. What a line does not carry (an older
-//! version wrote it, no driver's log, a target that was not read) is unknown, and never a pass. **How it fails.** It knows
+//! version wrote it, no driver's log, a target that was not read) is unknown, and never a pass. What is left is told by codes:
+//! `require_run`, `_phase`, `_duration`, `_rate`, `_verdict` and `_step` of a run, `require_target`, `_version`, `_size` (the
+//! machine), `_rows` (a query's columns) and `_capacity` (every other key) of its staging. **How it fails.** It knows
 //! what the sampler read: a staging that differs in what nobody asked about is honest here.
 
 mod file;
@@ -39,7 +41,7 @@ use crate::exit;
 use crate::text::InputError;
 use clap::Parser;
 use file::Requirements;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -134,8 +136,8 @@ fn labels(options: &Require, required: &Requirements, lines: &[Line]) -> Result<
     labels.extend(required.version.iter().map(|version| ("version".to_owned(), version.clone())));
     labels.extend(options.label.iter().cloned());
     if labels.is_empty() {
-        let mut known: Vec<&str> = lines.iter().filter_map(|line| line.version.as_deref()).collect();
-        known.dedup();
+        let known: BTreeSet<&str> = lines.iter().filter_map(|line| line.version.as_deref()).collect();
+        let known: Vec<&str> = known.into_iter().collect();
         let known = if known.is_empty() { "no run has one".to_owned() } else { format!("the runs have {}", known.join(", ")) };
         return Err(InputError::new(&options.requirements, "names no version under test, and no --label does")
             .hint(format!("give --label version=…; {known}")));

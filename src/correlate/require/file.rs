@@ -32,6 +32,12 @@ pub struct At<T> {
     pub line: usize,
 }
 
+impl<T> At<T> {
+    fn map<U>(self, of: impl Fn(T) -> U) -> At<U> {
+        At { value: of(self.value), line: self.line }
+    }
+}
+
 /// A `[[run]]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Need {
@@ -153,8 +159,8 @@ impl Source<'_> {
         self.text[..offset.min(self.text.len())].matches('\n').count() + 1
     }
 
-    fn at<T, U>(&self, spanned: Spanned<T>, of: impl Fn(T) -> U) -> At<U> {
-        At { line: self.line(spanned.span().start), value: of(spanned.into_inner()) }
+    fn at<T>(&self, spanned: Spanned<T>) -> At<T> {
+        At { line: self.line(spanned.span().start), value: spanned.into_inner() }
     }
 
     fn error(&self, line: usize, what: impl Into<String>) -> InputError {
@@ -171,11 +177,11 @@ impl Source<'_> {
     fn profile(&self, profile: Profile) -> Result<Vec<Instance>, InputError> {
         let mut all = Vec::new();
         for (name, table) in profile {
-            let At { line, value: table } = self.at(table, |table| table);
+            let At { line, value: table } = self.at(table);
             let mut wants = Vec::new();
             for (key, value) in table {
-                let At { line, value } = self.at(value, |value| want(&key, value));
-                let value = value.map_err(|why| self.error(line, format!("{name}.{key}: {why}")))?;
+                let At { line, value } = self.at(value);
+                let value = want(&key, value).map_err(|why| self.error(line, format!("{name}.{key}: {why}")))?;
                 wants.push((key, At { value, line }));
             }
             wants.sort_by_key(|(_, want)| want.line);
@@ -206,7 +212,7 @@ pub fn read(path: &Path) -> Result<Requirements, InputError> {
     }
     let mut production = source.profile(file.production)?;
     if let Some(profile) = file.profile {
-        let At { line, value: profile } = source.at(profile, |profile| profile);
+        let At { line, value: profile } = source.at(profile);
         if !production.is_empty() {
             return Err(source.error(line, "production is given twice: as [production] and as profile"));
         }
@@ -220,16 +226,16 @@ pub fn read(path: &Path) -> Result<Requirements, InputError> {
 }
 
 fn need(source: &Source, n: usize, run: Spanned<Run>) -> Need {
-    let At { line, value: run } = source.at(run, |run| run);
+    let At { line, value: run } = source.at(run);
     let qualified = || At { line, value: vec![Answer::Qualified] };
     Need {
         name: run.name.unwrap_or_else(|| format!("run {}", n + 1)),
         line,
-        phase: run.phase.map(|phase| source.at(phase, |phase| phase)),
-        duration: run.duration.map(|duration| source.at(duration, |Seconds(seconds)| seconds)),
-        rate: run.rate.map(|rate| source.at(rate, |PerSecond(rate)| rate)),
-        verdict: run.verdict.map_or_else(qualified, |verdict| source.at(verdict, |verdict| verdict)),
-        steps: run.steps.into_iter().map(|step| source.at(step, |step| step)).collect(),
+        phase: run.phase.map(|phase| source.at(phase)),
+        duration: run.duration.map(|duration| source.at(duration).map(|Seconds(seconds)| seconds)),
+        rate: run.rate.map(|rate| source.at(rate).map(|PerSecond(rate)| rate)),
+        verdict: run.verdict.map_or_else(qualified, |verdict| source.at(verdict)),
+        steps: run.steps.into_iter().map(|step| source.at(step)).collect(),
         labels: run.labels,
     }
 }

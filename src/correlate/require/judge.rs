@@ -35,9 +35,9 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Whether nothing is left.
+    /// Whether every one is covered.
     pub fn covered(&self) -> bool {
-        self.findings.is_empty()
+        self.needs.iter().all(|need| need.covered)
     }
 }
 
@@ -107,7 +107,7 @@ pub fn judge(required: &Requirements, labels: BTreeMap<String, String>, lines: &
     let mut findings = Vec::new();
     if of_version.is_empty() {
         let text = format!("no run with {}; {}", told(&labels), known(lines, &labels));
-        findings.push(Finding { need: None, ..finding("require_run", required, 1, text) });
+        findings.push(finding("require_run", required, 1, text));
     }
     let (mut needs, mut stagings) = (Vec::new(), BTreeMap::new());
     for need in &required.needs {
@@ -163,10 +163,7 @@ fn attempt<'a>(required: &Requirements, need: &Need, line: &'a Line) -> Try<'a> 
         Some(found) => short(found, need),
         None => need.load_line().map(|at| nothing_held(parts.as_deref(), need, at)).into_iter().collect(),
     };
-    let reach = match (&stretch, own.is_empty()) {
-        (_, true) => 1.0,
-        (found, false) => found.as_ref().map_or(0.0, |found| found.reach(need)),
-    };
+    let reach = if own.is_empty() { 1.0 } else { stretch.as_ref().map_or(0.0, |found| found.reach(need)) };
     let of_load = own.len();
     if !need.verdict.value.iter().any(|verdict| answer_name(*verdict) == line.verdict) {
         let wanted: Vec<&str> = need.verdict.value.iter().map(|verdict| answer_name(*verdict)).collect();
