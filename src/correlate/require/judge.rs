@@ -3,7 +3,7 @@
 use super::file::{At, Need, Requirements};
 use super::{Finding, profile};
 use crate::correlate::history::Line;
-use crate::correlate::report::text::number;
+use crate::correlate::report::numbers::number;
 use crate::correlate::tell::{answer_name, round};
 use crate::text::closest;
 use crate::time::lasted;

@@ -4,7 +4,7 @@ use super::Finding;
 use super::file::{Instance, Requirements, Want, number};
 use crate::correlate::history::Line;
 use crate::correlate::history::about::QUERY;
-use crate::correlate::report::text::number as shown;
+use crate::correlate::report::numbers::number as shown;
 use crate::text::closest;
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use super::Finding;
 use super::judge::{Coverage, Nearest, Told};
-use crate::correlate::report::text::number;
+use crate::correlate::report::numbers::number;
 use crate::time::{lasted, utc};
 use serde_json::json;
 use std::fmt::Write as _;
