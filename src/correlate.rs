@@ -24,6 +24,7 @@ pub mod phases;
 pub mod plot;
 pub mod recovery;
 pub mod report;
+pub mod require;
 pub mod sent;
 pub mod session;
 pub mod steps;
@@ -124,6 +125,7 @@ fn subcommand(args: &[OsString]) -> Option<u8> {
         }),
         "compare" => Some(compare::run(rest, &mut out, &mut err)),
         "history" => Some(history::show::run(rest, &mut out, &mut err)),
+        "require" => Some(require::run(rest, &mut out, &mut err)),
         _ => None,
     }
 }

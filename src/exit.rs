@@ -2,7 +2,7 @@
 
 /// `correlate`: answered, and every gate passed. `sampler`: done.
 pub const DONE: u8 = 0;
-/// `correlate`: a gate failed (`violated`, `saturated`).
+/// `correlate`: a gate failed (`violated`, `saturated`), or `correlate require` found something missing.
 pub const GATE_FAILED: u8 = 1;
 /// Both: wrong usage or configuration.
 pub const USAGE: u8 = 2;

@@ -144,6 +144,21 @@ pub fn number_at(line: &[u8], start: usize) -> Option<(f64, usize)> {
     }
 }
 
+/// A number with a unit of size, without one as it is; `None` where the unit is none.
+pub fn scaled(number: f64, unit: &str) -> Option<f64> {
+    let scale: f64 = match unit {
+        "" | "B" => 1.0,
+        "kB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "KiB" => 1024.0,
+        "MiB" => 1024.0 * 1024.0,
+        "GiB" => 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    };
+    Some(number * scale)
+}
+
 /// The known word nearest to a misspelt one, if it is near.
 pub fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let near = word.len() / 3 + 1;

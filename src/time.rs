@@ -27,6 +27,23 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|why| format!("not a duration: {text:?} ({why}); for example 500ms, 1s, 5m"))
 }
 
+/// A length of time by its two largest units: `3 h 12 min`.
+pub fn lasted(seconds: f64) -> String {
+    let mut left = seconds.round().max(0.0) as u64;
+    let mut parts = Vec::new();
+    for (unit, length) in [("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)] {
+        let count = left / length;
+        left %= length;
+        // What is under the first unit's neighbour is left out.
+        if count > 0 && parts.len() < 2 {
+            parts.push(format!("{count} {unit}"));
+        } else if !parts.is_empty() {
+            break;
+        }
+    }
+    if parts.is_empty() { format!("{seconds:.1} s") } else { parts.join(" ") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,6 +51,14 @@ mod tests {
     #[test]
     fn a_time_is_written_in_utc() {
         assert_eq!(utc(1_795_998_200_500), "2026-11-30 00:23:20 UTC");
+    }
+
+    #[test]
+    fn a_length_has_its_two_largest_units() {
+        assert_eq!(
+            [0.4, 45.0, 60.0, 90.0, 11_525.0, 14_400.0, 100_000.0].map(lasted),
+            ["0.4 s", "45 s", "1 min", "1 min 30 s", "3 h 12 min", "4 h", "1 d 3 h"]
+        );
     }
 
     #[test]

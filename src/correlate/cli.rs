@@ -153,7 +153,8 @@ impl Log {
     }
 }
 
-fn rate(text: &str) -> Result<f64, String> {
+/// A rate above 0.
+pub fn rate(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches("/s").replace([',', '_'], "");
     match number.parse::<f64>() {
         Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(rate),
@@ -169,7 +170,8 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-fn label(text: &str) -> Result<(String, String), String> {
+/// A label of a run.
+pub fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
         _ => Err(format!("expected NAME=VALUE, found {text:?}")),
@@ -205,7 +207,8 @@ const SUBCOMMANDS: &str = "\
 Also (each with --help):
   correlate ladder RUNG…         rungs of constant load instead of a ramp
   correlate compare A B          two runs side by side
-  correlate history runs.tsv     the series of runs that --history wrote, and where it changed";
+  correlate history runs.tsv     the series of runs that --history wrote, and where it changed
+  correlate require FILE         whether the runs that a release needs are among them, made on an honest staging";
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 answered · 1 a gate failed · 2 wrong usage · 3 an input file is unusable · 4 inconclusive, or too little data";

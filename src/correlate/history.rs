@@ -7,15 +7,20 @@
 //! `scenario` is a fingerprint of the labels (without the version under test), of what was sampled and of the steps; only runs
 //! of one scenario are compared. `version` is the label of that name. `growing` is the gauge that grew fastest on a plateau,
 //! `recovery_s` is `never` where something did not come back, `gates` is how many held of how many. `about` is JSON: the
-//! targets with their versions and capacities, the steps with their requests, the phases. `-` is nothing, an empty cell
-//! unknown. Several processes may append at once; a line that was cut is passed over.
+//! targets with their versions and capacities, the gauges that are limits or columns of a query, each as the run began, the
+//! steps with their requests, the phases with `held_per_s`, the least quarter of what was sent; a key that an older version
+//! did not write is unknown. `-` is nothing, an empty cell unknown. Several processes may append at once; a line that was cut
+//! is passed over.
 
+pub mod about;
 mod line;
 pub mod show;
 
 pub use line::Line;
 
+use super::align::Load;
 use super::gather::Frame;
+use super::phases::Phases;
 use super::verdict::{Answer, Caveat, GateResult, History, Verdict};
 use crate::judge::change::{self, Change, Told};
 use crate::text::InputError;
@@ -24,6 +29,17 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 const FIRST_LINE: &str = "#whatgives runs 1";
+
+/// What a line is made from, beside the verdict.
+#[derive(Clone, Copy)]
+pub struct Run<'a> {
+    /// The ticks.
+    pub frame: &'a Frame,
+    /// What ran against the targets.
+    pub load: Option<&'a Load>,
+    /// The parts of the run.
+    pub phases: Option<&'a Phases>,
+}
 
 /// Every line that can be read, and how many cannot.
 pub fn read(path: &Path) -> Result<(Vec<Line>, usize), InputError> {
@@ -51,8 +67,8 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Line>, usize), InputError> {
 }
 
 /// Compares a run with the earlier ones and appends its line; what was found goes into the verdict.
-pub fn record(path: &Path, frame: &Frame, verdict: &mut Verdict) -> Result<(), InputError> {
-    let now = Line::of(frame, verdict);
+pub fn record(path: &Path, run: Run, verdict: &mut Verdict) -> Result<(), InputError> {
+    let now = Line::of(run, verdict);
     let failed = |why: std::io::Error| InputError::new(path, format!("cannot be written: {why}"));
     let mut file = File::options().read(true).append(true).create(true).open(path).map_err(failed)?;
     // Until the file is closed: another run waits, so that both compare with what is there and no line is torn.

@@ -82,7 +82,8 @@ impl Session {
 
     /// Compares the run with the earlier ones of this file and appends it.
     pub fn record(&self, path: &Path, verdict: &mut Verdict) -> Result<(), InputError> {
-        history::record(path, &self.frame, verdict)
+        let run = history::Run { frame: &self.frame, load: self.load.as_ref(), phases: self.phases.as_ref() };
+        history::record(path, run, verdict)
     }
 
     fn answer(&self, options: &Options) -> Verdict {

@@ -5,7 +5,7 @@ use super::forecast::Forecast;
 use super::growth::Growth;
 use super::recovery::Recovery;
 use super::steps::Step;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A value with the interval that holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -310,7 +310,7 @@ pub struct Comparison {
 }
 
 /// The answer in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
     /// Something left its rest.

@@ -29,6 +29,7 @@ mod correlate {
     mod join;
     mod ladder;
     mod report;
+    mod require;
     mod sent;
 }
 

@@ -1,10 +1,11 @@
 //! One line of the file of runs.
 
+use super::{Run, about};
 use crate::correlate::gather::Frame;
 use crate::correlate::tell;
 use crate::correlate::verdict::Verdict;
 use crate::text::{parse_number, push_escaped, push_number, unescape};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// The columns.
@@ -56,7 +57,7 @@ pub struct Line {
     pub recovery_s: Option<String>,
     /// How many gates held of how many.
     pub gates: Option<String>,
-    /// Targets, steps, phases.
+    /// Targets, gauges, steps, phases.
     pub about: Value,
 }
 
@@ -68,25 +69,15 @@ pub fn held(verdict: &Verdict) -> Option<String> {
 
 impl Line {
     /// Of a run and its verdict.
-    pub fn of(frame: &Frame, verdict: &Verdict) -> Self {
+    pub fn of(run: Run, verdict: &Verdict) -> Self {
         let labels = verdict.run.labels.clone();
         let spikes = verdict.recovery.as_deref().unwrap_or_default();
         let slowest = spikes.iter().filter_map(|spike| spike.after_s).fold(0.0, f64::max);
-        let steps: Map<String, Value> =
-            verdict.steps.iter().flatten().map(|step| (step.step.clone(), step.requests.into())).collect();
-        let targets: Map<String, Value> = frame
-            .targets
-            .iter()
-            .map(|target| {
-                let mut about = target.about.clone();
-                about.insert("collector".to_owned(), target.collector.clone().into());
-                (target.instance.clone(), Value::Object(about))
-            })
-            .collect();
+        let steps = verdict.steps.iter().flatten().map(|step| &*step.step);
         let grown = verdict.growth.iter().flat_map(|growth| &growth.plateaus).flat_map(|held| &held.gauges).next();
         Self {
             start_unix_ms: verdict.run.start_unix_ms,
-            scenario: fingerprint(frame, &labels, steps.keys()),
+            scenario: fingerprint(run.frame, &labels, steps),
             version: labels.get(VERSION).cloned(),
             verdict: tell::answer_name(verdict.verdict).to_owned(),
             knee: verdict.knee.map(|knee| [knee.rate_per_s, knee.low, knee.high]),
@@ -100,7 +91,7 @@ impl Line {
                 _ => Some(slowest.to_string()),
             },
             gates: held(verdict),
-            about: json!({ "elapsed_s": verdict.run.elapsed_s, "targets": targets, "steps": steps, "phases": verdict.phases }),
+            about: about::of(run, verdict),
             labels,
         }
     }
@@ -165,7 +156,7 @@ impl Line {
 }
 
 /// What makes runs comparable, as sixteen letters: the labels without the version, what was sampled and how often, the steps.
-fn fingerprint<'a>(frame: &Frame, labels: &BTreeMap<String, String>, steps: impl Iterator<Item = &'a String>) -> String {
+fn fingerprint<'a>(frame: &Frame, labels: &BTreeMap<String, String>, steps: impl Iterator<Item = &'a str>) -> String {
     let mut parts: Vec<String> =
         labels.iter().filter(|(name, _)| *name != VERSION).map(|(name, value)| format!("label {name}={value}")).collect();
     parts.extend(frame.targets.iter().map(|target| format!("target {} {}", target.instance, target.collector)));

@@ -1,6 +1,7 @@
 //! The words of a gate.
 
 use super::{Gate, Measure, Of, Test};
+use crate::text::scaled;
 use crate::time::parse_duration;
 
 pub const HINT: &str = "for example: 'postgres.sessions_used / capacity <= 0.75 for 15s', 'p95(checkout) < 800ms over 60s', \
@@ -232,21 +233,6 @@ fn time_ms(number: f64, unit: &str) -> Option<f64> {
         "ms" => 1.0,
         "s" => 1e3,
         "m" | "min" => 60e3,
-        _ => return None,
-    };
-    Some(number * scale)
-}
-
-/// Sizes.
-fn scaled(number: f64, unit: &str) -> Option<f64> {
-    let scale: f64 = match unit {
-        "" | "B" => 1.0,
-        "kB" => 1e3,
-        "MB" => 1e6,
-        "GB" => 1e9,
-        "KiB" => 1024.0,
-        "MiB" => 1024.0 * 1024.0,
-        "GiB" => 1024.0 * 1024.0 * 1024.0,
         _ => return None,
     };
     Some(number * scale)
