@@ -24,6 +24,7 @@ mod correlate {
     mod clocks;
     mod forecast;
     mod gates;
+    mod gates_recorded;
     mod held;
     mod history;
     mod join;
@@ -38,6 +39,7 @@ mod support {
     pub mod made;
     pub mod memcached;
     pub mod postgres;
+    pub mod raw;
     pub mod sampler;
     pub mod server;
     pub mod session;
