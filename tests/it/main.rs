@@ -80,6 +80,7 @@ mod open_loop;
 mod complaints;
 mod readme;
 mod real_drivers;
+mod real_locust;
 mod stories;
 mod story_mysql;
 mod story_on_sale;
