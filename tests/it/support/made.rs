@@ -193,8 +193,6 @@ impl Made {
                     started: Some(sent.round()),
                     ok: Some(served.round()),
                     failed: Some(0.0),
-                    refused: Some(0.0),
-                    dropped: Some(0.0),
                     p50_ms: Some(latency * jitter),
                     p95_ms: Some(1.6 * latency * jitter + wiggle),
                     p99_ms: Some(2.0 * latency * jitter),
