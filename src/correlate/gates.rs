@@ -14,7 +14,7 @@ use super::phases::Phases;
 use super::tell::{self, round};
 use super::verdict::{Answer, Caveat, GateResult, Verdict};
 use crate::gates::felt;
-use crate::judge::gate::{Gate, GateError, Measure};
+use crate::judge::gate::{Gate, GateError, Measure, Test, fits};
 use crate::timeline::Timeline;
 use serde_json::Value;
 use std::path::Path;
@@ -50,8 +50,8 @@ pub fn judge(listed: &[Listed], run: &Run, verdict: &mut Verdict) -> Result<(), 
     for Listed { name, gate } in listed {
         let judged = match &gate.measure {
             Measure::Gauge { .. } => of_columns.next().ok_or_else(|| gate.error("was not judged"))?,
-            Measure::Knee => knee(gate, verdict)?,
-            Measure::First => first(gate, verdict),
+            Measure::Knee => knee(gate, run, verdict)?,
+            Measure::First => first(gate, run, verdict)?,
             Measure::Recovery => recovery(gate, verdict)?,
             Measure::Growth(column) => growth(gate, column, run, verdict)?,
             _ => felt(gate, run)?,
@@ -70,7 +70,7 @@ pub fn judge(listed: &[Listed], run: &Run, verdict: &mut Verdict) -> Result<(), 
                 let elapsed_s = round((at_ms - run.frame.run_start_ms()) / 1e3, 3);
                 super::verdict::Onset { unix_ms: at_ms as i64, elapsed_s, low_s: elapsed_s, high_s: elapsed_s }
             }),
-            rate_per_s: at.zip(run.phases).map(|(bin, phases)| tell::rates(phases, bin, bin, bin).value),
+            rate_per_s: at.zip(run.phases).and_then(|(bin, phases)| tell::rate_at(phases, bin)),
             lasted_s: judged.lasted_s.map(|seconds| round(seconds, 1)),
             coarse: judged.coarse,
         });
@@ -123,25 +123,30 @@ fn felt(gate: &Gate, run: &Run) -> Result<Judged, GateError> {
     })
 }
 
-fn knee(gate: &Gate, verdict: &Verdict) -> Result<Judged, GateError> {
-    // Without a knee everything that was offered was served: the knee is at least there.
+fn knee(gate: &Gate, run: &Run, verdict: &Verdict) -> Result<Judged, GateError> {
     let rate = match (&verdict.knee, verdict.run.top_rate_per_s) {
         (Some(knee), _) => knee.rate_per_s,
-        (None, Some(top)) => top,
+        // Without a knee, it is at least where the load was, as far as that was served.
+        (None, Some(top)) => run.timeline.and_then(felt::served).map_or(top, |served| round(served.min(top), 2)),
         (None, None) => return Err(gate.error("the run has no rate: give the driver's log with --driver")),
     };
     Ok(Judged::at_once(rate.into(), gate.test.holds(rate)))
 }
 
-fn first(gate: &Gate, verdict: &Verdict) -> Judged {
-    match &verdict.first {
-        Some(first) => Judged {
-            broke_ms: (!gate.test.holds_name(&first.gauge)).then_some(first.onset.unix_ms as f64),
-            ..Judged::at_once(first.gauge.clone().into(), gate.test.holds_name(&first.gauge))
-        },
-        // Nothing moved: nothing that was not to move, and nothing that was.
-        None => Judged::at_once(Value::Null, gate.test.holds_name("")),
+fn first(gate: &Gate, run: &Run, verdict: &Verdict) -> Result<Judged, GateError> {
+    // What nobody watched cannot be first: that is no pass.
+    if let Test::NotIn(patterns) = &gate.test {
+        let read = |pattern: &&String| run.frame.gauges.iter().any(|gauge| fits(pattern, &gauge.name) && gauge.was_read());
+        if let Some(unseen) = patterns.iter().find(|pattern| !read(pattern)) {
+            let names: Vec<&str> = run.frame.targets.iter().map(|target| &*target.instance).collect();
+            let error = gate.error(format!("nothing called {unseen} was read: a gate on nothing cannot pass"));
+            return Err(error.hint(format!("the targets are {}", names.join(", "))));
+        }
     }
+    // Nothing moved: nothing that was not to move, and nothing that was.
+    let Some(first) = &verdict.first else { return Ok(Judged::at_once(Value::Null, gate.test.holds_name(""))) };
+    let passed = gate.test.holds_name(&first.gauge);
+    Ok(Judged { broke_ms: (!passed).then_some(first.onset.unix_ms as f64), ..Judged::at_once(first.gauge.clone().into(), passed) })
 }
 
 /// The slowest of all spikes; one after which something never came back passes nothing.
@@ -160,33 +165,36 @@ fn recovery(gate: &Gate, verdict: &Verdict) -> Result<Judged, GateError> {
     })
 }
 
-/// The worst of all plateaus, per minute; 0 where it was judged and did not grow.
+/// The worst of all plateaus, per minute, material or not.
 fn growth(gate: &Gate, column: &str, run: &Run, verdict: &Verdict) -> Result<Judged, GateError> {
-    if run.frame.gauge(column).is_none() {
+    let Some(gauge) = run.frame.gauge(column) else {
         let error = gate.error(format!("the ticks have no column {column}"));
         let near = crate::text::closest(column, run.frame.gauges.iter().map(|gauge| &*gauge.name));
         return Err(match near {
             Some(near) => error.hint(format!("is it {near}?")),
             None => error,
         });
+    };
+    if !gauge.was_read() {
+        return Err(gate.error(never_read("")));
     }
     let plateaus = verdict.growth.as_ref().map(|growth| growth.plateaus.as_slice()).unwrap_or_default();
-    let told: Vec<_> = plateaus.iter().filter(|held| !held.too_slow.iter().any(|slow| slow == column)).collect();
-    if told.is_empty() {
+    let told = plateaus.iter().filter_map(|held| Some((held.from_s, held.per_minute(run.frame, gauge)?)));
+    let worst = told.reduce(|a, b| if gate.test.worse(a.1, b.1) == a.1 { a } else { b });
+    let Some((from_s, rate)) = worst else {
         return Err(gate
             .error("no stretch of held load is long enough to tell growth")
             .hint("hold the load for ten minutes or more"));
-    }
-    let grown =
-        told.iter().flat_map(|held| held.gauges.iter().map(move |grown| (held, grown))).filter(|(_, grown)| grown.gauge == column);
-    let worst = grown.max_by(|a, b| a.1.per_minute.value.abs().total_cmp(&b.1.per_minute.value.abs()));
-    let rate = worst.map_or(0.0, |(_, grown)| grown.per_minute.value);
+    };
     let passed = gate.test.holds(rate);
-    let start_ms = verdict.run.start_unix_ms as f64;
     Ok(Judged {
-        broke_ms: worst.filter(|_| !passed).map(|(held, _)| start_ms + held.from_s * 1e3),
+        broke_ms: (!passed).then_some(verdict.run.start_unix_ms as f64 + from_s * 1e3),
         ..Judged::at_once(rate.into(), passed)
     })
+}
+
+fn never_read(place: &str) -> String {
+    format!("its column was never read{place}: a gate on nothing cannot pass")
 }
 
 impl Judged {

@@ -33,6 +33,13 @@ pub struct Gauge {
     pub values: Vec<f64>,
 }
 
+impl Gauge {
+    /// Whether it was read at all.
+    pub fn was_read(&self) -> bool {
+        self.values.iter().any(|value| value.is_finite())
+    }
+}
+
 /// What is to be known of the sampling itself.
 #[derive(Clone, Debug, Default)]
 pub struct Health {

@@ -59,6 +59,18 @@ pub struct Held {
     pub gauges: Vec<Grown>,
     /// Each step's percentiles by quarter.
     pub quarters: Option<Vec<Quarters>>,
+    /// The same stretch in bins: the first, and the one behind the last.
+    #[serde(skip)]
+    pub bins: (usize, usize),
+}
+
+impl Held {
+    /// How one gauge grew per minute, material or not; 0 where it went nowhere, `None` where that cannot be told.
+    pub fn per_minute(&self, frame: &Frame, gauge: &Gauge) -> Option<f64> {
+        let trend = trend::of(&gauge.values[self.bins.0..self.bins.1], frame.bins_of(BLOCK_S, 1)).ok()?;
+        let clear = trend.p < CHANCE && trend.goes_on;
+        Some(if clear { round(60.0 * trend.slope / frame.step_s, 6) } else { 0.0 })
+    }
 }
 
 /// A gauge that grew.
@@ -185,6 +197,7 @@ fn judge(runs: Runs, part: &Part) -> Option<Held> {
         too_slow,
         gauges,
         quarters: runs.timeline.and_then(|timeline| quarters::of(frame, timeline, (from, to))),
+        bins: (from, to),
     })
 }
 

@@ -83,6 +83,14 @@ pub fn rates(phases: &Phases, low: usize, at: usize, high: usize) -> Between {
     Between { value: round(value, 2), low: round(low.min(value), 2), high: round(high.max(value), 2) }
 }
 
+/// The load at a moment of the whole run; behind what is judged as it was then, `None` where there was none.
+pub fn rate_at(phases: &Phases, bin: usize) -> Option<f64> {
+    if bin < phases.range.1 {
+        return Some(rates(phases, bin, bin, bin).value);
+    }
+    Some(round(phases.axis[bin], 2)).filter(|rate| rate.is_finite())
+}
+
 /// The parts of the run.
 pub fn phases(frame: &Frame, phases: &Phases) -> Vec<Phase> {
     let part = |part: &super::phases::Part| {

@@ -47,6 +47,10 @@ pub trait Live: Send {
     fn look(&mut self) -> Result<Seen, LiveError>;
     /// Tells it to stop, as gently as it knows. It may go on for as long as its requests take.
     fn stop(&mut self) -> Result<(), LiveError>;
+    /// Whether its process goes on by itself after it was told to stop.
+    fn lingers(&self) -> bool {
+        false
+    }
 }
 
 /// The driver at an address: `k6://127.0.0.1:6565`, `locust://127.0.0.1:8089`, `jmeter://127.0.0.1:4445`,

@@ -11,6 +11,9 @@ use crate::judge::gate::{Gate, GateError, Measure};
 use crate::timeline::{ALL, Interval, Offered, Timeline};
 use std::collections::VecDeque;
 
+/// A goodput that lasted so long is one.
+const LASTED_S: f64 = 3.0;
+
 /// What became of a gate on requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Felt {
@@ -37,21 +40,24 @@ pub fn judge(gate: &Gate, timeline: &Timeline, stretches: &[(f64, f64)]) -> Resu
         };
         let rows: Vec<&Interval> = timeline.intervals.iter().filter(inside).collect();
         let Some(over_s) = gate.over_s else {
-            let sums = Sums::of(&rows, gate);
+            let sums = Sums::of(&rows, &gate.measure);
             coarse |= sums.coarse();
-            held.read(0.0, sums.value(gate));
+            held.read(0.0, sums.value(&gate.measure));
             continue;
         };
         for window in sliding(&rows, over_s) {
-            let sums = Sums::of(&window, gate);
+            let sums = Sums::of(&window, &gate.measure);
             coarse |= sums.coarse();
-            held.read(sums.to_ms / 1e3, sums.value(gate));
+            held.read(sums.to_ms / 1e3, sums.value(&gate.measure));
         }
     }
     if held.readings() == 0 {
         return Err(gate.error("the log has nothing to judge it on: a gate on nothing cannot pass"));
     }
     let first = held.first();
+    if first.is_none() {
+        occurs(gate, timeline)?;
+    }
     Ok(Felt {
         worst: held.worst(),
         passed: first.is_none(),
@@ -59,6 +65,14 @@ pub fn judge(gate: &Gate, timeline: &Timeline, stretches: &[(f64, f64)]) -> Resu
         lasted_s: held.longest_s().filter(|_| gate.over_s.is_some()),
         coarse,
     })
+}
+
+/// The highest goodput that lasted for some seconds; `None` where the log has none.
+pub fn served(timeline: &Timeline) -> Option<f64> {
+    let all: Vec<&Interval> = timeline.all().collect();
+    let goodput = Measure::Goodput(None);
+    let rates = sliding(&all, LASTED_S).into_iter().map(|window| Sums::of(&window, &goodput).value(&goodput));
+    rates.filter(|rate| rate.is_finite()).reduce(f64::max)
 }
 
 /// The log must have what the gate is about.
@@ -73,18 +87,39 @@ fn known(gate: &Gate, timeline: &Timeline) -> Result<(), GateError> {
         _ => Vec::new(),
     };
     if let Some(missing) = needed.into_iter().find(|step| !names.contains(step)) {
-        let error = gate.error(format!("the log has no step {missing:?}"));
-        return Err(if names.is_empty() {
-            error.hint("it does not tell steps apart")
-        } else {
-            error.hint(format!("it has {}", names.join(", ")))
-        });
+        return Err(no_step(gate, missing, &names));
+    }
+    let has = |field: fn(&Interval) -> Option<f64>| timeline.intervals.iter().any(|row| field(row).is_some());
+    let untold = match &gate.measure {
+        Measure::Failed(_) if !has(|row| row.failed) => Some("what failed"),
+        Measure::Refused(_) if !has(|row| row.refused) => Some("what was refused"),
+        Measure::Dropped if !has(|row| row.dropped) => Some("what was never sent"),
+        _ => None,
+    };
+    if let Some(what) = untold {
+        return Err(gate.error(format!("the log does not tell {what}")).hint("give the driver's log of single requests"));
     }
     let planned = !matches!(timeline.driver.offered, Offered::Achieved | Offered::Unknown);
     if matches!(gate.measure, Measure::Reached | Measure::Offered) && !planned {
         return Err(gate.error("the log does not tell what was to be sent").hint("give the plan with --plan 100:3000/5m,3000/10m"));
     }
     Ok(())
+}
+
+/// A step that must occur may be missing, and its gate is then broken; none may pass on a step that there is not.
+fn occurs(gate: &Gate, timeline: &Timeline) -> Result<(), GateError> {
+    let steps: &[String] = match &gate.measure {
+        Measure::Share(steps) => steps,
+        Measure::Count(step) => std::slice::from_ref(step),
+        _ => return Ok(()),
+    };
+    let names = timeline.steps();
+    steps.iter().find(|step| !names.contains(step)).map_or(Ok(()), |missing| Err(no_step(gate, missing, &names)))
+}
+
+fn no_step(gate: &Gate, missing: &str, names: &[String]) -> GateError {
+    let error = gate.error(format!("the log has no step {missing:?}"));
+    if names.is_empty() { error.hint("it does not tell steps apart") } else { error.hint(format!("it has {}", names.join(", "))) }
 }
 
 /// Windows of so many seconds, one for each end of an interval; only whole ones, but one where the log is shorter.
@@ -131,14 +166,14 @@ struct Sums {
 }
 
 impl Sums {
-    fn of(rows: &[&Interval], gate: &Gate) -> Self {
+    fn of(rows: &[&Interval], measure: &Measure) -> Self {
         let mut sums = Self::default();
-        let several: &[String] = match &gate.measure {
+        let several: &[String] = match measure {
             Measure::Share(steps) => steps,
             Measure::Count(step) => std::slice::from_ref(step),
             _ => &[],
         };
-        let one = match &gate.measure {
+        let one = match measure {
             Measure::Latency { step, .. }
             | Measure::Failed(step)
             | Measure::Refused(step)
@@ -155,13 +190,13 @@ impl Sums {
                 sums.of_steps += row.ended().unwrap_or(0.0);
             }
             if row.step == one.unwrap_or(ALL) {
-                sums.add(row, gate);
+                sums.add(row, measure);
             }
         }
         sums
     }
 
-    fn add(&mut self, row: &Interval, gate: &Gate) {
+    fn add(&mut self, row: &Interval, measure: &Measure) {
         self.ended += row.ended().unwrap_or(0.0);
         self.ok += row.ok.or(row.started).unwrap_or(0.0);
         self.failed += row.failed.unwrap_or(0.0);
@@ -172,7 +207,7 @@ impl Sums {
         if let Some(hist) = &row.hist {
             self.hist.merge(hist);
         }
-        if let Measure::Latency { quantile, .. } = gate.measure {
+        if let Measure::Latency { quantile, .. } = *measure {
             // Of percentiles only a higher one is certain not to be too low.
             let own = [(0.5, row.p50_ms), (0.95, row.p95_ms), (0.99, row.p99_ms), (1.0, row.max_ms)];
             let at_least = own.into_iter().find_map(|(q, ms)| ms.filter(|_| q >= quantile));
@@ -187,9 +222,9 @@ impl Sums {
         self.hist.count() == 0 && self.worst_ms.is_some()
     }
 
-    fn value(&self, gate: &Gate) -> f64 {
+    fn value(&self, measure: &Measure) -> f64 {
         let per = |a: f64, b: f64| if b > 0.0 { a / b } else { f64::NAN };
-        match &gate.measure {
+        match measure {
             Measure::Latency { quantile, .. } if *quantile < 1.0 && self.hist.count() > 0 => {
                 self.hist.quantile_ms(*quantile).unwrap_or(f64::NAN)
             }
@@ -233,7 +268,7 @@ mod tests {
     fn values(rows: &[Interval], gate: &str) -> Vec<f64> {
         let gate: Gate = gate.parse().unwrap();
         let rows: Vec<&Interval> = rows.iter().collect();
-        sliding(&rows, gate.over_s.unwrap()).iter().map(|window| Sums::of(window, &gate).value(&gate)).collect()
+        sliding(&rows, gate.over_s.unwrap()).iter().map(|window| Sums::of(window, &gate.measure).value(&gate.measure)).collect()
     }
 
     #[test]

@@ -124,13 +124,17 @@ impl Stop {
         self.told
     }
 
-    /// Tells the driver to stop: a live one in its own way, else the wrapped one by its signal. `false` where there is neither.
+    /// Tells the driver to stop: a live one in its own way, else the wrapped one by its signal; both where the live one has
+    /// ended its load and would not end itself. `false` where there is neither.
     pub async fn tell_driver(&self, driver: &mut Driver, say: &Say) -> bool {
         if let Some(mut live) = self.live.as_deref().and_then(|address| live::live(address).ok()) {
-            let name = live.name();
+            let (name, lingers) = (live.name(), live.lingers());
             match tokio::task::spawn_blocking(move || live.stop()).await {
                 Ok(Ok(())) => {
                     say.tell(&format!("{name} was told to stop"));
+                    if lingers {
+                        driver.pass_on(Signal::TERM.as_raw());
+                    }
                     return true;
                 }
                 Ok(Err(why)) => say.trouble(&why.to_string()),

@@ -24,6 +24,7 @@ mod correlate {
     mod clocks;
     mod forecast;
     mod gates;
+    mod gates_recorded;
     mod held;
     mod history;
     mod join;
@@ -39,6 +40,7 @@ mod support {
     pub mod made;
     pub mod memcached;
     pub mod postgres;
+    pub mod raw;
     pub mod sampler;
     pub mod server;
     pub mod session;
@@ -83,6 +85,7 @@ mod open_loop;
 mod complaints;
 mod readme;
 mod real_drivers;
+mod real_locust;
 mod stories;
 mod story_mysql;
 mod story_on_sale;

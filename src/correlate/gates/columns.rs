@@ -1,6 +1,6 @@
 //! Gates on columns: one more reading of the ticks, row by row, with only the columns that the gates name.
 
-use super::{Judged, Run, windows};
+use super::{Judged, Run, never_read, windows};
 use crate::correlate::tell::round;
 use crate::correlate::verdict::Caveat;
 use crate::judge::gate::gauges::GaugeGate;
@@ -52,7 +52,7 @@ fn told(gate: &Gate, follow: &GaugeGate, run: &Run) -> Result<Judged, GateError>
     let held = follow.held();
     if held.readings() == 0 {
         let place = gate.during.as_ref().map_or(String::new(), |phase| format!(" during {phase}"));
-        return Err(gate.error(format!("its column was never read{place}: a gate on nothing cannot pass")));
+        return Err(gate.error(never_read(&place)));
     }
     let first = held.first();
     let caveat = follow.gap().filter(|(seconds, _)| first.is_none() && *seconds >= gate.for_s).map(|(seconds, since_s)| Caveat {

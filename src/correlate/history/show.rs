@@ -1,12 +1,11 @@
 //! `correlate history runs.tsv`: every scenario's runs in their order, and where the series changed; as text, and as a page.
 
+mod page;
+
 use super::Line;
-use crate::correlate::report::chart::{self, Chart, Mark};
-use crate::correlate::report::html::STYLE;
-use crate::correlate::report::junit::escaped;
 use crate::correlate::report::numbers::number;
 use crate::exit;
-use crate::judge::change::change_points;
+use crate::judge::change::{Change, MANY, Told, change_points, told};
 use crate::time::utc;
 use clap::Parser;
 use std::ffi::OsString;
@@ -46,7 +45,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut impl std::io::Wri
     let series = series(lines);
     let _ = out.write_all(text(&series).as_bytes()).and_then(|()| out.flush());
     if let Some(path) = &options.report
-        && let Err(why) = std::fs::write(path, page(&series))
+        && let Err(why) = std::fs::write(path, page::render(&series))
     {
         let _ = writeln!(err, "correlate history: {} cannot be written: {why}", path.display());
         return exit::USAGE;
@@ -91,13 +90,64 @@ impl Series {
         format!("Scenario {}: {labels}", self.runs[0].scenario)
     }
 
-    fn change(&self, at: usize) -> Option<String> {
+    /// A run against those before it, back to where the series last changed. Of many runs only for the last: there the change
+    /// points tell.
+    fn told(&self, at: usize) -> Option<Told> {
+        let from = self.changes.iter().rfind(|change| **change < at).copied().unwrap_or(0);
+        let earlier: Vec<f64> = self.runs[from..at].iter().filter_map(Line::capacity).collect();
+        let few = earlier.len() < MANY || at + 1 == self.runs.len();
+        few.then(|| told(&earlier, self.runs[at].capacity()?)).flatten()
+    }
+
+    /// What it could do before a change point and from there on.
+    fn change(&self, at: usize) -> Option<(String, String)> {
         let place = self.changes.iter().position(|change| *change == at)?;
         let ends = |n: usize| self.changes.get(n).copied().unwrap_or(self.runs.len());
         let begin = if place == 0 { 0 } else { self.changes[place - 1] };
         let median = |from: usize, to: usize| crate::judge::robust::median(self.runs[from..to].iter().filter_map(Line::capacity));
-        let (before, after) = (median(begin, at), median(at, ends(place + 1)));
-        Some(format!("changed here: {} before, {} from here on", number(before.round()), number(after.round())))
+        Some((number(median(begin, at).round()), number(median(at, ends(place + 1)).round())))
+    }
+
+    /// What is to be said of a run; nothing where it was as usual.
+    fn note(&self, at: usize) -> Option<String> {
+        let moved = self.told(at).and_then(|told| moved(told.change));
+        let changed = self.change(at).map(|(before, after)| format!("changed here: {before} before, {after} from here on"));
+        let notes: Vec<String> = moved.into_iter().chain(changed).collect();
+        (!notes.is_empty()).then(|| notes.join("; "))
+    }
+
+    /// The last run against those before it.
+    fn last(&self) -> String {
+        let last = self.runs.len() - 1;
+        let rate = self.runs[last].capacity().map_or("no rate".to_owned(), |rate| format!("{} req/s", number(rate)));
+        let Some(told) = self.told(last) else {
+            return if last == 0 { format!("The first run of its scenario: {rate}") } else { format!("The last run: {rate}") };
+        };
+        let usual = match told.between {
+            Some((low, high)) => format!("{} to {}", number(low.max(0.0)), number(high)),
+            None => number(told.usual),
+        };
+        let how = moved(told.change).unwrap_or_else(|| "is as usual".to_owned());
+        let since =
+            self.changes.iter().rfind(|change| **change < last).map_or(String::new(), |at| format!(" since run {}", at + 1));
+        format!("The last run {how}: {rate} (usual{since}: {usual})")
+    }
+
+    /// The latest of the others of which there is something to be said.
+    fn before(&self) -> Option<String> {
+        let at = (0..self.runs.len() - 1).rev().find(|at| self.note(*at).is_some())?;
+        Some(match (self.change(at), self.note(at)) {
+            (Some((before, after)), _) => format!("Run {} changed the series: {before} before, {after} from there on", at + 1),
+            (None, note) => format!("Run {} {}", at + 1, note?),
+        })
+    }
+}
+
+fn moved(change: Change) -> Option<String> {
+    match change {
+        Change::Usual => None,
+        Change::Fell(share) => Some(format!("fell by {:.0} %", 100.0 * share)),
+        Change::Rose(share) => Some(format!("rose by {:.0} %", 100.0 * share)),
     }
 }
 
@@ -105,6 +155,10 @@ fn text(all: &[Series]) -> String {
     let mut out = String::new();
     for series in all {
         let _ = writeln!(out, "\n  {}\n", series.title());
+        for said in std::iter::once(series.last()).chain(series.before()) {
+            let _ = writeln!(out, "  {said}");
+        }
+        out.push('\n');
         let rows: Vec<[String; 6]> = series.runs.iter().map(cells).collect();
         let widths: Vec<usize> = (0..6).map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0)).collect();
         for (n, row) in rows.iter().enumerate() {
@@ -112,8 +166,8 @@ fn text(all: &[Series]) -> String {
             for (cell, width) in row.iter().zip(&widths) {
                 let _ = write!(line, " {cell:<width$} ");
             }
-            let change = series.change(n).unwrap_or_default();
-            let _ = writeln!(out, "{}", format!("{line} {change}").trim_end());
+            let note = series.note(n).unwrap_or_default();
+            let _ = writeln!(out, "{}", format!("{line} {note}").trim_end());
         }
     }
     out.push('\n');
@@ -122,8 +176,8 @@ fn text(all: &[Series]) -> String {
 
 fn cells(run: &Line) -> [String; 6] {
     let knee = match (run.knee, run.top_per_s) {
-        (Some([knee, low, high]), _) => format!("knee {} ({} to {})", number(knee), number(low), number(high)),
-        (None, Some(top)) => format!("no knee up to {}", number(top)),
+        (Some(_), _) => format!("knee {}", rate(run)),
+        (None, Some(_)) => rate(run),
         (None, None) => "-".to_owned(),
     };
     [
@@ -136,41 +190,13 @@ fn cells(run: &Line) -> [String; 6] {
     ]
 }
 
-fn page(all: &[Series]) -> String {
-    let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <title>Runs</title><style>{STYLE}</style></head><body>\n<h1>What the runs could do</h1>\n"
-    );
-    for series in all {
-        let _ = write!(out, "<section><h2>{}</h2>", escaped(&series.title()));
-        let points: Vec<(f64, f64)> =
-            series.runs.iter().enumerate().map(|(n, run)| (n as f64 + 1.0, run.capacity().unwrap_or(f64::NAN))).collect();
-        let mark = |at: &usize| {
-            let at_run = *at as f64 + 0.5;
-            Mark { at: at_run, between: (at_run, at_run), label: series.change(*at).unwrap_or_default(), class: "knee" }
-        };
-        let chart = Chart {
-            x_unit: "run",
-            unit: "knee, or the highest rate where nothing gave way, req/s",
-            x: (0.5, series.runs.len() as f64 + 0.5),
-            lines: vec![("knee", &points)],
-            dots: &points,
-            marks: series.changes.iter().map(mark).collect(),
-            ..Chart::default()
-        };
-        out.push_str(&chart::both(&chart, 200.0, "what each run could do"));
-        out.push_str("<div class=\"wide-table\"><table><tr><th>run</th><th class=\"text\">started</th><th class=\"text\">version</th><th class=\"text\">verdict</th><th class=\"text\">knee</th><th class=\"text\">first to move</th><th class=\"text\">gates</th><th class=\"text\"></th></tr>");
-        for (n, run) in series.runs.iter().enumerate() {
-            let _ = write!(out, "<tr><td>{}</td>", n + 1);
-            for cell in cells(run).iter().chain([&series.change(n).unwrap_or_default()]) {
-                let _ = write!(out, "<td class=\"text\">{}</td>", escaped(cell));
-            }
-            out.push_str("</tr>");
-        }
-        out.push_str("</table></div></section>\n");
+/// The knee with its interval, or how far there was none.
+fn rate(run: &Line) -> String {
+    match (run.knee, run.top_per_s) {
+        (Some([knee, low, high]), _) => format!("{} ({} to {})", number(knee), number(low), number(high)),
+        (None, Some(top)) => format!("no knee up to {}", number(top)),
+        (None, None) => "-".to_owned(),
     }
-    out.push_str("</body></html>\n");
-    out
 }
 
 #[cfg(test)]
@@ -195,8 +221,10 @@ mod tests {
         let all = series(lines);
         assert_eq!((all.len(), &all[0].changes), (2, &vec![8]));
         let text = text(&all);
+        assert!(text.contains("  The last run is as usual: 716 req/s (usual since run 9: "), "{text}");
+        assert!(text.contains("  Run 9 changed the series: 854 before, 713 from there on\n"), "{text}");
         assert_eq!(text.matches("changed here: 854 before, 713 from here on").count(), 1, "{text}");
-        let page = page(&all);
+        let page = page::render(&all);
         assert!(page.contains("class=\"mark knee\" data-at=\"8.500\"") && !page.contains("<script"), "{page}");
     }
 }

@@ -136,7 +136,8 @@ fn svg(chart: &Chart, class: &str, width: f64, height: f64, label: &str) -> Stri
         put!("<line class=\"grid\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>", frame.left, frame.right);
         put!("<text class=\"y\" x=\"{:.1}\" y=\"{:.1}\">{}</text>", frame.left - 6.0, at + 4.0, short(value));
     }
-    for value in nice(frame.x.0, frame.x.1, width / 90.0) {
+    let whole = |value: &f64| chart.x_unit != "run" || value.fract() == 0.0;
+    for value in nice(frame.x.0, frame.x.1, width / 90.0).into_iter().filter(whole) {
         let at = frame.x(value);
         put!("<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>", frame.bottom, frame.bottom + 4.0);
         put!("<text class=\"x\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>", height - 8.0, x_label(value, chart.x_unit));

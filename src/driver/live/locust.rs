@@ -56,4 +56,9 @@ impl Live for Locust {
         }
         Err(self.error("/stop takes neither POST nor GET"))
     }
+
+    /// The load ends, the web interface does not.
+    fn lingers(&self) -> bool {
+        true
+    }
 }

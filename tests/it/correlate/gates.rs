@@ -18,8 +18,8 @@ fn a_gate_of_every_kind_holds_where_it_should_and_breaks_where_it_should() {
         ("failed <= 0", "goodput >= 150/s", "gate_goodput", "violated"),
         ("completed >= 5/s over 10s", "completed >= 110/s over 10s during plateau", "gate_completed", "violated"),
         ("reached >= 95%", "offered >= 250/s", "gate_offered", "violated"),
-        ("refused <= 0", "share(pay) >= 0.3", "gate_share", "violated"),
-        ("dropped <= 0", "count(pay) >= 1", "gate_count", "violated"),
+        ("failed <= 0", "share(pay) >= 0.3", "gate_share", "violated"),
+        ("completed <= 1000/s", "count(pay) >= 1", "gate_count", "violated"),
         ("knee >= 90/s", "knee >= 120/s", "gate_knee", "violated"),
         ("first in app.*", "first not in app.*", "gate_first", "saturated"),
     ] {
@@ -52,6 +52,8 @@ fn a_gate_that_cannot_be_judged_is_an_error_and_never_a_pass() {
         ("p95(pay) < 800ms", "the log has no step \"pay\""),
         ("p95 < 800ms during spike", "the run has no phase \"spike\"; it has "),
         ("p95 < 800", "expected a time such as 800ms"),
+        ("refused <= 1%", "the log does not tell what was refused\nhint: give the driver's log of single requests"),
+        ("dropped <= 1%", "the log does not tell what was never sent"),
     ] {
         let said = Made::default().write().correlate_with(&["--gate", gate]);
         assert_eq!(said.code, 2, "{gate}: {}", said.text);

@@ -1,5 +1,6 @@
 //! Runs against runs: what the file of runs says after many of them.
 
+use super::report::{number, shown, time_at};
 use crate::support::made::Made;
 use serde_json::Value;
 use std::path::Path;
@@ -58,6 +59,28 @@ fn a_knee_that_fell_by_a_fifth_is_told_after_one_run_and_after_ten_and_noise_is_
     assert_eq!(knee["change"], "fell", "{knee}");
     assert!((knee["share"].as_f64().unwrap() - 0.2).abs() < 0.03, "{knee}");
     assert_eq!(std::fs::read_to_string(&runs).unwrap().lines().count(), 2 + 11, "one line a run");
+    shown_as_a_page(&runs);
+}
+
+/// The page of these eleven runs: the fall is the first thing read, and its mark stands at the last of them.
+fn shown_as_a_page(runs: &Path) {
+    let page = runs.with_extension("html");
+    let mut correlate = Command::new(env!("CARGO_BIN_EXE_correlate"));
+    let said = correlate.arg("history").arg(runs).arg("--report").arg(&page).output().expect("correlate runs");
+    let text = String::from_utf8_lossy(&said.stdout);
+    assert!(said.status.success() && text.contains("The last run fell by "), "{said:?}");
+    for (width, dark) in [(1280, false), (400, true)] {
+        let Some(found) = shown(&page, width, dark) else { return };
+        assert_eq!(found["loaded"], Value::Array(Vec::new()), "nothing is loaded from anywhere");
+        assert!(found["heading"].as_str().unwrap().starts_with("The last run fell by "), "{found:#}");
+        assert!(number(&found["wide"]) <= number(&found["view"]), "nothing stands over the edge at {width}");
+        let chart = &found["charts"][0];
+        let marks = chart["marks"].as_array().unwrap();
+        let at: Vec<f64> = marks.iter().map(|mark| time_at(chart, number(&mark["at"]))).collect();
+        assert!(at.len() == 1 && (at[0] - 11.0).abs() < 0.1, "{at:?}: {chart:#}");
+        let ticks: Vec<&str> = chart["ticks"].as_array().unwrap().iter().filter_map(|tick| tick["text"].as_str()).collect();
+        assert!(ticks.iter().all(|tick| tick.parse::<u32>().is_ok()), "runs are counted: {ticks:?}");
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ addEventListener('load', () => {
 </script>";
 
 /// What a browser of this width shows of a page; `None` where there is no browser.
-fn shown(page: &Path, width: u32, dark: bool) -> Option<Value> {
+pub(super) fn shown(page: &Path, width: u32, dark: bool) -> Option<Value> {
     let measured = page.with_extension(format!("{width}-{dark}.html"));
     let html = std::fs::read_to_string(page).unwrap();
     std::fs::write(&measured, format!("{html}{MEASURE}")).unwrap();
@@ -55,12 +55,12 @@ fn shown(page: &Path, width: u32, dark: bool) -> Option<Value> {
     Some(serde_json::from_str(&json).unwrap_or_else(|why| panic!("{why} in {json}")))
 }
 
-fn number(value: &Value) -> f64 {
+pub(super) fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("not a number: {value}"))
 }
 
 /// The time at a place of a chart, by the labels of its axis.
-fn time_at(chart: &Value, place: f64) -> f64 {
+pub(super) fn time_at(chart: &Value, place: f64) -> f64 {
     let ticks: Vec<(f64, f64)> = chart["ticks"]
         .as_array()
         .unwrap()
