@@ -10,15 +10,21 @@ fn at(story: &str, rate: &str) -> Said {
 }
 
 #[test]
-fn what_is_full_first_agrees_with_how_full_it_was_at_the_top_of_the_run() {
+fn when_it_is_full_agrees_with_how_full_it_was_at_the_top_of_the_run() {
     let said = at("sim-nothing", "300/s");
     let forecast = &said.verdict["forecast"];
-    let first = &forecast["gauges"][0];
-    assert_eq!(forecast["full_first"], first["gauge"], "{forecast:#}");
-    let used = said.verdict["run"]["used"].as_array().unwrap().iter().find(|used| used["gauge"] == first["gauge"]).unwrap();
-    let full_at = first["full_at_per_s"]["value"].as_f64().unwrap();
-    let by_its_share = said.verdict["run"]["top_rate_per_s"].as_f64().unwrap() / used["share"].as_f64().unwrap();
-    assert!((full_at / by_its_share - 1.0).abs() < 0.15, "full at {full_at}, by its share at {by_its_share}");
+    let gauges = forecast["gauges"].as_array().unwrap();
+    assert_eq!(forecast["full_first"], gauges[0]["gauge"], "{forecast:#}");
+    let used = said.verdict["run"]["used"].as_array().unwrap();
+    // The middle of a few counted connections is a whole number; that of a percentage tells its share well enough.
+    let percentages: Vec<_> = gauges.iter().filter(|told| told["capacity"] == 100.0).collect();
+    assert!(percentages.len() >= 3, "{forecast:#}");
+    for told in percentages {
+        let share = used.iter().find(|used| used["gauge"] == told["gauge"]).unwrap()["share"].as_f64().unwrap();
+        let full_at = told["full_at_per_s"]["value"].as_f64().unwrap();
+        let by_its_share = said.verdict["run"]["top_rate_per_s"].as_f64().unwrap() / share;
+        assert!((full_at / by_its_share - 1.0).abs() < 0.15, "{}: {full_at}, by its share {by_its_share}", told["gauge"]);
+    }
     assert_eq!((&forecast["instances"], &forecast["instances_with_one_lost"]), (&1.into(), &2.into()), "{forecast:#}");
     assert!(said.text.contains("At 300 req/s") && said.text.contains("inferred"), "{}", said.text);
 }
