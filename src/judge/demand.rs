@@ -295,6 +295,12 @@ mod tests {
     }
 
     #[test]
+    fn what_grows_with_the_square_of_the_load_has_a_power_far_from_one() {
+        let squared = demand(|rate| 10.0 * (rate / 200.0).powi(2), None);
+        assert!(squared.power() > 1.4, "{}", squared.power());
+    }
+
+    #[test]
     fn a_cron_job_moves_it_little() {
         let (served, mut values) = read(|rate| rate / 20.0);
         values[100..110].iter_mut().for_each(|value| *value += 3.0);
