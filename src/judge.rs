@@ -5,10 +5,11 @@
 //! run is, [`guess`] gives undeclared gauges a class, [`currency`] turns every class into waiting per request, [`rest`]
 //! learns what the load explains, [`depart`] finds the departure that stays, [`recur`] the one that comes again and again, and
 //! [`onset`] says when it began. [`trend`] is for what should stand still and grows, [`lag`] tells by how much two clocks
-//! differ.
+//! differ, [`demand`] how what is busy grows with the load.
 
 pub mod change;
 pub mod currency;
+pub mod demand;
 pub mod depart;
 pub mod gate;
 pub mod grid;

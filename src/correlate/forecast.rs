@@ -1,18 +1,23 @@
 //! `--forecast RATE`: how full everything with a capacity is at a rate that the run did not reach.
 //!
 //! **Question.** What is full first as the load grows, and how many of what was measured carry a rate? **Method.** What is busy
-//! of a resource grows in proportion to what it serves (the utilisation law: U = X·D). From the lowest load up to the first
-//! onset a line through each bounded gauge's readings against the completed rate gives its value at the rate, and the rate at
-//! which it is full, with an interval. **When it is refused.** Where something that may be full earlier cannot be told: its line
-//! is not certain, or bends; where the run covers too little of the way; and for rates beyond four times the highest load or
-//! beyond the knee: what queues no longer grows by a line. **How it fails.** What nobody watched can be full before; what is held for longer as
-//! others wait (a pool's connections behind a slow lock) fills sooner than a line says.
+//! of a resource grows in proportion to what it serves, or nearly so ([`demand`](crate::judge::demand)). From the lowest load,
+//! once it is warm, up to the first onset each bounded gauge's readings against the completed rate give its value at the rate,
+//! and the rate at which it is full, with an interval of 80 % as far as readings can tell (on simulated runs that were cut at
+//! half the way it held the truth in two of three). **When it is refused.** Where what is full first, or something that may be
+//! full earlier, cannot be told to within a headroom of a fifth; where it grows otherwise than with the load; where the run
+//! covers too little of the way; for rates beyond four times the highest load, and where nothing is full before that; and for
+//! rates beyond the knee: what queues no longer grows like that. **How it fails.** What nobody watched can be full before; what
+//! is held for longer as others wait (a pool's connections behind a slow lock) fills sooner; a cache that is still filling
+//! makes what is behind it look fuller than it will be (a tenth to a fifth on those runs); of several that are full at nearly
+//! one rate, the least certain may be named first.
 
 use super::bench::Bench;
 use super::gather::Gauge;
 use super::tell::round;
 use super::verdict::{Between, Knee};
-use crate::judge::robust::{median, quantile};
+use crate::judge::demand::{Demand, Served};
+use crate::judge::robust::{mean, median, quantile};
 use collectors::api::Class;
 use serde::Serialize;
 
@@ -54,7 +59,7 @@ pub struct Filled {
     pub full_at_per_s: Between,
 }
 
-/// The fewest readings of a line.
+/// The fewest readings.
 const FEWEST: usize = 20;
 /// The highest load over the lowest, at least.
 const SPAN: f64 = 1.5;
@@ -62,14 +67,17 @@ const SPAN: f64 = 1.5;
 const REACH: f64 = 4.0;
 /// What is full only beyond so many times the highest load does not grow with it.
 const FAR: f64 = 25.0;
-/// The widest interval of the rate at which something is full, as a share.
-const WIDEST: f64 = 0.4;
-/// How many standard errors an interval has on each side: 90 %.
-const SURE: f64 = 1.645;
-/// By how much the upper half may rise otherwise than the lower one.
-const BEND: f64 = 0.35;
-/// Readings that may depend on each other.
-const TOGETHER: usize = 5;
+/// How much earlier than told something may be full: as much as the usual headroom bears.
+const DOUBT: f64 = 0.2;
+/// How many deviations an interval has on each side: 80 %.
+const SURE: f64 = 1.282;
+/// A power of the rate so far from 1 is no growth in proportion to it any more.
+const BEND: f64 = 0.4;
+/// Seconds in which what was just started serves worse than it will; no more than this share of the run.
+const WARM_S: f64 = 15.0;
+const WARM_SHARE: f64 = 0.2;
+/// The fewest readings before the load that tell what is busy without any.
+const FEWEST_BEFORE: usize = 5;
 
 /// What is to be told of this rate.
 pub fn forecast(bench: &Bench, first: Option<usize>, knee: Option<&Knee>, rate_per_s: f64, headroom: f64) -> Forecast {
@@ -83,19 +91,19 @@ pub fn forecast(bench: &Bench, first: Option<usize>, knee: Option<&Knee>, rate_p
         gauges: Vec::new(),
         not_told: Vec::new(),
     };
-    let (from, to) = (bench.phases.range.0, first.map_or(bench.phases.range.1, |first| first.min(bench.phases.range.1)));
-    let bins = bins(&bench.rate.per_s, from, to);
+    let bins = bins(bench, first);
     told.refused = refused(bench, &bins, knee, rate_per_s);
     if told.refused.is_some() {
         return told;
     }
+    let served = Served::new(&bench.rate.per_s, bench.frame.step_s);
     let mut earliest: Option<(f64, &str)> = None;
     for gauge in &bench.frame.gauges {
         if gauge.class != Some(Class::Utilisation) || super::movers::is_driver(bench, gauge) {
             continue;
         }
-        match filled(bench, gauge, &bins, rate_per_s) {
-            Grows::InALine(filled) => told.gauges.push(filled),
+        match filled(bench, &served, gauge, &bins, rate_per_s) {
+            Grows::WithTheLoad(filled) => told.gauges.push(filled),
             Grows::Not => {}
             Grows::Untold(why, at_least) => {
                 told.not_told.push((gauge.name.clone(), why));
@@ -107,7 +115,7 @@ pub fn forecast(bench: &Bench, first: Option<usize>, knee: Option<&Knee>, rate_p
     told.gauges.sort_by(|a, b| a.full_at_per_s.value.total_cmp(&b.full_at_per_s.value));
     let number = |rate: f64| super::report::numbers::number(round(rate, 1));
     let Some(first) = told.gauges.first() else {
-        told.refused = Some("no gauge with a capacity grew with the load in a line".to_owned());
+        told.refused = Some("no gauge with a capacity grew with the load in a way that can be told".to_owned());
         return told;
     };
     let full_at = first.full_at_per_s.value;
@@ -117,6 +125,18 @@ pub fn forecast(bench: &Bench, first: Option<usize>, knee: Option<&Knee>, rate_p
             first.gauge,
             number(full_at),
             number(rate)
+        ));
+        return told;
+    }
+    let reach = REACH * bench.phases.top;
+    if full_at > reach {
+        told.refused = Some(format!(
+            "nothing that was watched is full below {REACH} times the highest load of the run, {}/s, and what is first beyond \
+             that is too far away to tell; at {}/s the fullest is {}, {:.0} % full",
+            number(reach),
+            number(rate_per_s),
+            first.gauge,
+            100.0 * first.share
         ));
         return told;
     }
@@ -147,55 +167,55 @@ fn refused(bench: &Bench, bins: &[usize], knee: Option<&Knee>, rate: f64) -> Opt
     }
     let top = bench.phases.top;
     (rate > REACH * top).then(|| {
-        format!(
-            "{}/s is more than {REACH} times the highest load of the run, {}/s: too far to go by a line",
-            number(rate),
-            number(top)
-        )
+        format!("{}/s is more than {REACH} times the highest load of the run, {}/s: too far to tell", number(rate), number(top))
     })
 }
 
-/// The bins before anything moved in which load ran.
-fn bins(per_s: &[f64], from: usize, to: usize) -> Vec<usize> {
-    (from..to).filter(|bin| per_s[*bin].is_finite() && per_s[*bin] > 0.0).collect()
+/// The bins in which load ran, from when it was warm to before anything moved.
+fn bins(bench: &Bench, first: Option<usize>) -> Vec<usize> {
+    let per_s = &bench.rate.per_s;
+    let (from, to) = bench.phases.range;
+    let to = first.map_or(to, |first| first.min(to));
+    let start = bench.phases.loaded.iter().position(|on| *on).unwrap_or(from);
+    let warm = (WARM_S / bench.frame.step_s).min(WARM_SHARE * to.saturating_sub(start) as f64) as usize;
+    (from.max(start + warm)..to).filter(|bin| per_s[*bin].is_finite() && per_s[*bin] > 0.0).collect()
 }
 
 /// What is known of one bounded gauge.
 enum Grows {
-    /// In a line that is certain enough.
-    InALine(Filled),
+    /// Well enough.
+    WithTheLoad(Filled),
     /// Not with the load.
     Not,
     /// It cannot be told; where it grows at all, the lowest rate at which it can be full.
     Untold(&'static str, Option<f64>),
 }
 
-fn filled(bench: &Bench, gauge: &Gauge, bins: &[usize], rate: f64) -> Grows {
-    let Some(bounds) = bench.frame.capacity(gauge) else { return Grows::Untold("its capacity is not known", None) };
-    let capacity = median(bounds.iter().copied());
+fn filled(bench: &Bench, served: &Served, gauge: &Gauge, bins: &[usize], rate: f64) -> Grows {
+    let capacity = bench.frame.capacity(gauge).map_or(f64::NAN, median);
     if capacity.is_nan() || capacity <= 0.0 {
         return Grows::Untold("its capacity is not known", None);
     }
-    let points: Vec<(f64, f64)> =
-        bins.iter().map(|bin| (bench.rate.per_s[*bin], gauge.values[*bin])).filter(|(_, value)| value.is_finite()).collect();
-    if points.len() < FEWEST {
+    let before: Vec<f64> =
+        gauge.values.iter().zip(&bench.phases.before).filter(|(value, on)| **on && value.is_finite()).map(|(v, _)| *v).collect();
+    let idle = (before.len() >= FEWEST_BEFORE).then(|| mean(before));
+    let Some(demand) = Demand::of(served, &gauge.values, bins, capacity, idle) else {
         return Grows::Untold("it was read too seldom", None);
-    }
-    let line = Fit::of(&points);
-    let full = |slope: f64| line.x + (capacity - line.y) / slope.max(1e-12);
-    let (low, high) = (line.slope - SURE * line.error, line.slope + SURE * line.error);
-    let between = Between { value: full(line.slope), low: full(high), high: full(low) };
-    if high <= 0.0 || between.low > FAR * points.iter().map(|point| point.0).fold(0.0, f64::max) {
+    };
+    // As far to the other side as a factor: there the deviation outgrows the value, far enough out.
+    let (value, low) = (demand.full(0.0), demand.full(SURE));
+    let between = Between { value, low, high: value * value / low };
+    if between.low > FAR * bench.phases.top {
         return Grows::Not;
     }
-    if low <= 0.0 || between.high - between.low > WIDEST * between.value {
+    if between.low < (1.0 - DOUBT) * between.value {
         return Grows::Untold("its growth is not certain enough", Some(between.low));
     }
-    if line.bends {
-        return Grows::Untold("it bends: its growth is no line", Some(between.low));
+    if (demand.power() - 1.0).abs() > BEND {
+        return Grows::Untold("its growth is not in proportion to the load", Some(between.low));
     }
-    let value = line.y + line.slope * (rate - line.x);
-    Grows::InALine(Filled {
+    let value = demand.at(rate).mean;
+    Grows::WithTheLoad(Filled {
         gauge: gauge.name.clone(),
         resource: gauge.meaning.resource.clone(),
         value: round(value, 3),
@@ -203,112 +223,4 @@ fn filled(bench: &Bench, gauge: &Gauge, bins: &[usize], rate: f64) -> Grows {
         share: round(value / capacity, 4),
         full_at_per_s: Between { value: round(between.value, 2), low: round(between.low, 2), high: round(between.high, 2) },
     })
-}
-
-/// A line through the middle of all points, by least squares: counts that are read once a second hold all their knowledge in
-/// their mean, and a median of whole numbers would lose it.
-struct Fit {
-    x: f64,
-    y: f64,
-    slope: f64,
-    /// The standard error of the slope.
-    error: f64,
-    bends: bool,
-}
-
-impl Fit {
-    fn of(points: &[(f64, f64)]) -> Self {
-        let first = Line::of(points);
-        // A few foreign readings (a cron job, a collection of garbage) are brought back to three standard deviations.
-        let held: Vec<(f64, f64)> = points
-            .iter()
-            .map(|(x, y)| {
-                let expected = first.y + first.slope * (x - first.x);
-                (*x, expected + (y - expected).clamp(-3.0 * first.spread, 3.0 * first.spread))
-            })
-            .collect();
-        let line = Line::of(&held);
-        // Neighbours in time are not independent: what is left over is judged in blocks of a few bins.
-        let error = line.error(&held);
-        let mut sorted = held.clone();
-        sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (lower, upper) = sorted.split_at(sorted.len() / 2);
-        let (below, above) = (Line::of(lower), Line::of(upper));
-        let apart = above.slope - below.slope;
-        let doubt = (below.error(lower).powi(2) + above.error(upper).powi(2)).sqrt();
-        Self {
-            x: line.x,
-            y: line.y,
-            slope: line.slope,
-            error,
-            bends: apart.abs() > BEND * line.slope && apart.abs() > 2.0 * SURE * doubt,
-        }
-    }
-}
-
-/// Least squares through the middle of the points.
-struct Line {
-    x: f64,
-    y: f64,
-    slope: f64,
-    /// The standard deviation of what is left over.
-    spread: f64,
-}
-
-impl Line {
-    fn of(points: &[(f64, f64)]) -> Self {
-        let n = points.len() as f64;
-        let (x, y) = (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);
-        let across: f64 = points.iter().map(|p| (p.0 - x).powi(2)).sum();
-        let slope = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>() / across.max(1e-12);
-        let left: f64 = points.iter().map(|p| (p.1 - y - slope * (p.0 - x)).powi(2)).sum();
-        Self { x, y, slope, spread: (left / (n - 2.0).max(1.0)).sqrt() }
-    }
-
-    /// The standard error of the slope. Neighbours in time are not independent: what is left over is summed in blocks of
-    /// [`TOGETHER`] readings, which holds for any dependence that is shorter.
-    fn error(&self, points: &[(f64, f64)]) -> f64 {
-        let across: f64 = points.iter().map(|p| (p.0 - self.x).powi(2)).sum();
-        let block = |part: &[(f64, f64)]| -> f64 {
-            part.iter().map(|p| (p.0 - self.x) * (p.1 - self.y - self.slope * (p.0 - self.x))).sum::<f64>().powi(2)
-        };
-        points.chunks(TOGETHER).map(block).sum::<f64>().sqrt() / across.max(1e-12)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Whole numbers around a line, as counts of what is busy are.
-    fn counts(slope: f64, bend: f64) -> Vec<(f64, f64)> {
-        let mut state = 7_u64;
-        (0..200)
-            .map(|n| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let chance = (state >> 11) as f64 / (1_u64 << 53) as f64;
-                let x = 10.0 + 0.4 * f64::from(n);
-                (x, (1.0 + slope * x + bend * (x - 50.0).max(0.0) + 1.5 * (chance - 0.5) + 0.5).floor())
-            })
-            .collect()
-    }
-
-    #[test]
-    fn a_line_through_whole_numbers_has_the_slope_that_they_were_made_with() {
-        let fit = Fit::of(&counts(0.05, 0.0));
-        assert!((fit.slope - 0.05).abs() < 2.5 * fit.error && fit.error < 0.003, "{} ± {}", fit.slope, fit.error);
-        assert!(!fit.bends);
-    }
-
-    #[test]
-    fn what_bends_is_seen() {
-        assert!(Fit::of(&counts(0.05, 0.2)).bends);
-    }
-
-    #[test]
-    fn one_foreign_reading_moves_the_line_little() {
-        let mut points = counts(0.05, 0.0);
-        points[190].1 = 60.0;
-        assert!((Fit::of(&points).slope / 0.05 - 1.0).abs() < 0.1, "{}", Fit::of(&points).slope);
-    }
 }

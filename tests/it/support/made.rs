@@ -43,6 +43,48 @@ pub struct Made {
     pub silent: Vec<(&'static str, usize, usize)>,
     /// The second in which the web server restarts.
     pub restart: Option<usize>,
+    /// Of the chance in what is read of `busy`.
+    pub seed: u64,
+    /// Resources of the web server's machine whose use is read, and nothing waits for.
+    pub busy: Vec<Busy>,
+}
+
+/// A resource whose use is read.
+#[derive(Clone, Copy)]
+pub struct Busy {
+    /// The column's own part.
+    pub name: &'static str,
+    /// How many of it there are; 100 of percent.
+    pub capacity: f64,
+    /// The rate at which all is busy.
+    pub full_at: f64,
+    /// The share that is busy without any request.
+    pub idle: f64,
+    /// With which power of the rate the other part grows.
+    pub power: f64,
+    /// Read as how many are busy at the moment, not as the mean of the second.
+    pub counted: bool,
+}
+
+impl Busy {
+    fn read(&self, rate: f64, chance: &mut impl FnMut() -> f64) -> f64 {
+        let mean = self.capacity * (self.idle + (1.0 - self.idle) * (rate / self.full_at).powf(self.power));
+        if !self.counted {
+            // The mean of as many requests as there were, each of another length.
+            let deviation = 0.5 * mean / rate.max(1.0).sqrt();
+            let normal = (0..12).map(|_| chance()).sum::<f64>() - 6.0;
+            return (10.0 * (mean + deviation * normal)).round() / 10.0;
+        }
+        // As many as a Poisson process has under way.
+        let (mut under_way, mut left) = (0.0, (-mean).exp());
+        let (mut part, at) = (left, chance());
+        while at > left && under_way < self.capacity {
+            under_way += 1.0;
+            part *= mean / under_way;
+            left += part;
+        }
+        under_way
+    }
 }
 
 impl Default for Made {
@@ -62,6 +104,8 @@ impl Default for Made {
             driver_limit: f64::INFINITY,
             silent: Vec::new(),
             restart: None,
+            seed: 1,
+            busy: Vec::new(),
         }
     }
 }
@@ -100,6 +144,12 @@ impl Said {
     }
 }
 
+/// Between 0 and 1.
+fn chance(state: &mut u64) -> f64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 40) as f64 / (1_u64 << 24) as f64
+}
+
 impl Made {
     fn seconds(&self) -> usize {
         self.before + self.low + self.climb + self.top
@@ -120,13 +170,15 @@ impl Made {
         let files = Files { folder: tempfile::tempdir().expect("a folder") };
         let queue = |name, at, resource| Gauge::new(name, Class::Queue, Unit::Count, "").at(at, resource);
         let pool = if self.lock { Layer::Lock } else { Layer::Pool };
-        let gauges = [
+        let mut gauges = vec![
             ("web", Gauge::counter("requests_total", Class::Throughput, Unit::Count, "").at(Layer::Worker, "web workers")),
             ("web", queue("listen_queue", Layer::Accept, "web accept queue")),
             ("app", queue("pool_waiting", pool, "connection pool")),
             ("app", Gauge::counter("pool_wait_ms_total", Class::WaitSum, Unit::Milliseconds, "").at(pool, "connection pool")),
             ("app", Gauge::counter("errors_total", Class::Event, Unit::Count, "").at(Layer::App, "the application")),
         ];
+        let bounded = |busy: &Busy| Gauge::new(busy.name, Class::Utilisation, Unit::Count, "").of_fixed(busy.capacity);
+        gauges.extend(self.busy.iter().map(|busy| ("web", bounded(busy).at(Layer::Host, busy.name))));
         let mut header = Header::default();
         header.run.start_unix_ms = START;
         header.run.tick_ms = 1000.0;
@@ -150,11 +202,10 @@ impl Made {
             ..Timeline::default()
         };
         let (mut waiting, mut web, mut done, mut wait_ms) = (0.0_f64, 0.0_f64, 5000.0_f64, 70_000.0_f64);
-        let mut state = 7_u64;
+        let (mut state, mut noise) = (7_u64, self.seed);
         for second in 0..self.seconds() {
             // A little noise, the same in every run.
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let jitter = 1.0 + 0.04 * ((state >> 40) as f64 / (1_u64 << 24) as f64 - 0.5);
+            let jitter = 1.0 + 0.04 * (chance(&mut state) - 0.5);
             let offered = self.offered_at(second);
             let sent = (offered * jitter).min(self.driver_limit);
             // At most 40 wait for the pool: the service has so many workers; the others wait at the door.
@@ -171,7 +222,7 @@ impl Made {
                 |target: &str| self.silent.iter().any(|(name, from, to)| *name == target && (*from..*to).contains(&second));
             let of = |target: &str, value: f64| (!silent(target)).then_some(value);
             let up = |target: &str| Some(if silent(target) { 0.0 } else { 1.0 });
-            let cells = [
+            let mut cells = vec![
                 up("web"),
                 up("app"),
                 of("web", done.round()),
@@ -180,6 +231,7 @@ impl Made {
                 of("app", wait_ms.round()),
                 of("app", 0.0),
             ];
+            cells.extend(self.busy.iter().map(|busy| of("web", busy.read(served, &mut || chance(&mut noise)))));
             ticks.row(second as u64, START + 1000 * second as i64, 0.2, &cells, &[]).expect("a row");
             if second >= self.before {
                 let wiggle = if 2 * (second - self.before) > self.seconds() - self.before { self.wiggle_ms } else { 0.0 };
