@@ -62,6 +62,7 @@ const MEMORY: &str = "redis memory";
 const DISK: &str = "redis persistence";
 const REPLICAS: &str = "redis replication";
 const CLUSTER: &str = "redis cluster";
+const COMMANDS: &str = "redis commands";
 
 /// Measured by the collector itself.
 pub(super) const ROUNDTRIP: Gauge = Gauge::new(
@@ -111,10 +112,6 @@ pub(super) const FIELDS: &[(Gauge, &[Origin])] = &[
     (
         count("ops_total", Class::Throughput, "Commands processed, without the sampler's own", THREAD).own(1.0),
         &[Origin::Field("total_commands_processed")],
-    ),
-    (
-        count("error_replies_total", Class::Event, "Errors answered, of every kind (6.2)", THREAD),
-        &[Origin::Field("total_error_replies")],
     ),
     (
         Gauge::new("pipeline_queue", Class::Level, Unit::Count, "Commands read and not yet begun (Dragonfly)")
@@ -269,6 +266,11 @@ pub(super) const FIELDS: &[(Gauge, &[Origin])] = &[
         Gauge::new("cluster_slots_failed", Class::Event, Unit::Count, "Slots whose node has failed, as this node sees it")
             .at(Layer::Server, CLUSTER),
         &[Origin::Field("cluster_slots_fail")],
+    ),
+    // Of every kind, so behind those that tell which: of two that rise together the first is named.
+    (
+        count("error_replies_total", Class::Event, "Errors answered, of every kind (6.2)", COMMANDS),
+        &[Origin::Field("total_error_replies")],
     ),
 ];
 

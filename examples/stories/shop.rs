@@ -15,6 +15,7 @@ use anyhow::Context as _;
 use cache::Cache;
 use clap::Parser;
 use pool::Pool;
+use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeSet;
 use std::io::{self, Write as _};
@@ -60,9 +61,12 @@ struct Options {
     /// The processor time that each visit takes
     #[arg(long, value_name = "US", default_value_t = 0)]
     work: u64,
-    /// How long each visit takes besides, holding nothing
+    /// How long each visit takes besides, holding nothing but its connection
     #[arg(long, value_name = "MS", default_value_t = 0)]
     think: u64,
+    /// How many files and connections it may have open
+    #[arg(long, value_name = "FILES")]
+    files: Option<u64>,
 }
 
 struct Served {
@@ -78,6 +82,9 @@ struct Served {
 /// Serves on a free port of this machine, whose address is printed as the first line, until the process is ended.
 pub fn run(args: impl Iterator<Item = std::ffi::OsString>) -> anyhow::Result<()> {
     let options = Options::parse_from(args);
+    if let Some(files) = options.files {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(files), maximum: Some(files) })?;
+    }
     crate::load::runtime()?.block_on(async {
         let pool = match &options.postgres {
             Some(url) => Some(Pool::open(url, options.pool, options.statement).await.context("the database")?),
@@ -94,7 +101,11 @@ pub fn run(args: impl Iterator<Item = std::ffi::OsString>) -> anyhow::Result<()>
         println!("{}", listener.local_addr()?);
         io::stdout().flush()?;
         loop {
-            let (client, _) = listener.accept().await?;
+            let Ok((client, _)) = listener.accept().await else {
+                // No file is free for it: it waits at the door until one is.
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                continue;
+            };
             let shop = Arc::clone(&shop);
             // What is begun is ended, also when the visitor has gone.
             tokio::spawn(async move { shop.converse(client).await });

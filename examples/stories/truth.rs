@@ -4,6 +4,7 @@
 //! about   = "one sentence: what was configured, and what must give way"
 //! made    = "2026-11-30, MySQL 9.7.4"             # when the recorded files were made, and on what
 //! first   = ["mysql.row_lock_*"]                  # any of these is named first; empty: nothing may be named
+//! tied    = ["*queue", "pgbouncer.*"]            # optional: of each there is one among the first and those tied with it
 //! never   = ["mysql.*"]                           # optional: gauges that may not be among the movers
 //! rate    = [42.0, 58.0]                          # optional: between which rates per second, by arithmetic
 //! waits   = { object = "shop.slot", index = "PRIMARY", row = "17", share = 0.9 }   # optional
@@ -31,6 +32,8 @@ pub struct Truth {
     /// When the recorded files were made, and on what.
     pub made: String,
     first: Vec<String>,
+    #[serde(default)]
+    tied: Vec<String>,
     #[serde(default)]
     never: Vec<String>,
     rate: Option<(f64, f64)>,
@@ -73,6 +76,10 @@ impl Truth {
             None if !self.first.is_empty() => wrong.push(format!("nothing is named, where one of {:?} gave way", self.first)),
             _ => {}
         }
+        let tied = verdict["first"]["tied_with"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let leading: Vec<&str> = first.into_iter().chain(tied).collect();
+        let missing = self.tied.iter().filter(|pattern| !leading.iter().any(|gauge| fits(pattern, gauge)));
+        wrong.extend(missing.map(|pattern| format!("no {pattern} among the first ones {leading:?}")));
         let movers: Vec<&str> =
             verdict["movers"].as_array().into_iter().flatten().filter_map(|mover| mover["gauge"].as_str()).collect();
         wrong.extend(movers.iter().filter(|mover| any(&self.never, mover)).map(|mover| format!("{mover} is among the movers")));

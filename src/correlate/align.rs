@@ -233,7 +233,7 @@ const REQUESTS: &str = "req/s";
 
 /// What a counter counts, by words in its name; the likeliest to be a visitor's request first.
 const WORDS: [(&str, &[&str]); 4] = [
-    (REQUESTS, &["requests", "accesses", "rps", "hits_", "accepted_conn"]),
+    (REQUESTS, &["requests", "accesses", "rps", "accepted_conn"]),
     ("statements/s", &["transactions", "commit", "questions", "queries", "statements", "xact"]),
     ("commands/s", &["commands", "ops", "cmd", "get"]),
     ("connections/s", &["accepts", "connections", "handled"]),
@@ -241,7 +241,9 @@ const WORDS: [(&str, &[&str]); 4] = [
 
 fn spoken(column: &str) -> Option<usize> {
     let name = column.rsplit('.').next().unwrap_or(column);
-    WORDS.iter().position(|(_, words)| words.iter().any(|word| name.contains(word)))
+    // Hits of a site are requests, those of a cache are not.
+    let of_site = name.starts_with("hits").then_some(0);
+    of_site.or_else(|| WORDS.iter().position(|(_, words)| words.iter().any(|word| name.contains(word))))
 }
 
 /// How well a throughput gauge stands for completed requests: smaller is better.
@@ -342,5 +344,7 @@ mod tests {
     fn a_visitors_request_stands_for_the_load_before_a_statement_does() {
         assert!(spoken("web.requests_total") < spoken("mysql.questions_total"));
         assert_eq!(spoken("host.context_switches_total"), None);
+        assert!(spoken("app.hits_total") < spoken("mysql.questions_total"));
+        assert_eq!(spoken("mysql.buffer_pool_hits_total"), None);
     }
 }

@@ -1,8 +1,8 @@
 //! The order of the movers, ties, and what the waits file says.
 //!
 //! **Question.** Of all that moved, what was first, and what exactly waited there? **Method.** Movers are ordered by onset.
-//! Those whose intervals overlap the first one's are tied with it; among tied ones the waits file decides where it speaks,
-//! else the innermost holder leads: who waits for a lock inside a connection inside a worker makes all three wait. Waiters
+//! Those whose order against the first one is in doubt are tied with it. Of those that can as well have been before it the
+//! waits file says which was, where it speaks, else the innermost holder leads: who waits for a lock inside a connection inside a worker makes all three wait. Waiters
 //! are counted, one a row and read, never pairs of waiter and blocker. **How it fails.** Two independent resources that give
 //! way within the same few seconds cannot be told apart by their times; the report says that they are tied.
 
@@ -43,7 +43,7 @@ pub fn order(frame: &Frame, mut movers: Vec<Move>, waits: &[WaitShare]) -> Order
         why.to_owned()
     });
     let first = movers.remove(0);
-    let (near, far): (Vec<Move>, Vec<Move>) = movers.into_iter().partition(|moved| tied(moved, &first) || tied(&first, moved));
+    let (near, far): (Vec<Move>, Vec<Move>) = movers.into_iter().partition(|moved| in_doubt(moved, &first));
     let count = near.len();
     Order { movers: std::iter::once(first).chain(near).chain(far).collect(), tied: count, decided_by }
 }
@@ -72,8 +72,13 @@ fn innermost(frame: &Frame, movers: &[Move], earliest: &Move) -> Option<usize> {
     inner.map(|(_, at)| at)
 }
 
-/// Whether the order of a later mover against an earlier one is in doubt: each one's likeliest onset is inside the other's
-/// interval.
+/// Whether the order of two movers is not known: the likeliest onset of one of them is inside the other's interval.
+fn in_doubt(one: &Move, other: &Move) -> bool {
+    let (early, late) = if one.onset.at <= other.onset.at { (one.onset, other.onset) } else { (other.onset, one.onset) };
+    late.at <= early.high || late.low <= early.at
+}
+
+/// Whether a later mover can as well have been the earlier one: each one's likeliest onset is inside the other's interval.
 fn tied(later: &Move, earlier: &Move) -> bool {
     later.onset.low <= earlier.onset.at && later.onset.at <= earlier.onset.high && earlier.onset.low <= later.onset.at
 }
@@ -152,6 +157,7 @@ pub fn resource(wait: &WaitShare) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::onset::Dated;
 
     fn row(unix_ms: i64, waiter: Option<&str>, object: &str, count: u64, state: &str) -> WaitRow {
         WaitRow {
@@ -166,6 +172,23 @@ mod tests {
             blocker_state: Some(state.into()),
             ..WaitRow::default()
         }
+    }
+
+    fn moved(low: usize, at: usize, high: usize) -> Move {
+        let onset = Dated { low, at, high };
+        Move { gauge: 0, onset, alarm: high, resting: (0.0, 0.0, 0.0), evidence: Evidence::Waits }
+    }
+
+    #[test]
+    fn an_order_that_the_two_intervals_do_not_tell_is_in_doubt_whichever_is_given_first() {
+        let wide = moved(252, 274, 316);
+        // One inside of the wide one's interval; one that begins inside of it; one far behind.
+        for (other, doubted) in [(moved(284, 300, 312), true), (moved(310, 330, 340), false), (moved(390, 400, 410), false)] {
+            assert_eq!((in_doubt(&wide, &other), in_doubt(&other, &wide)), (doubted, doubted), "{other:?}");
+        }
+        // Who is tied is in doubt too, but not the other way round.
+        assert!(tied(&moved(270, 280, 290), &moved(265, 275, 285)) && in_doubt(&moved(270, 280, 290), &moved(265, 275, 285)));
+        assert!(!tied(&moved(284, 300, 312), &wide));
     }
 
     #[test]

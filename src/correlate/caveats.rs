@@ -9,7 +9,7 @@ mod held;
 mod load;
 mod sampling;
 
-pub use answer::{of_answer, waits_untold};
+pub use answer::{of_answer, waits_empty, waits_untold};
 pub use held::{growth_not_told, recovery_not_told, steps_not_told};
 pub use load::{clocks_apart, log_of_another_time, no_load, of_load};
 pub use sampling::{clocks_of_files_apart, clocks_of_files_unknown, of_sampling, several_silent, waits_as_pairs};

@@ -3,7 +3,7 @@
 //! **Question.** By how much must the driver's log be moved so that what it completed fits what the targets counted?
 //! **Method.** The driver's completions per bin, nothing outside its log, against the throughput gauge of the outermost
 //! target: the lag with the highest correlation (both see the same requests, their start, their end and their chance
-//! bunches). It counts only if it is clearly better than no lag. Where the sampler started the driver, a log that begins
+//! bunches). It counts only if it is clearly better than no lag, and does not take the log away from the ticks. Where the sampler started the driver, a log that begins
 //! before that start is apart by at least so much. What is nearer than a few seconds is told by the chance bunches alone
 //! ([`crate::judge::lag`]), of whichever throughput gauge resembles the driver's counts best. Its interval is the estimate's
 //! own, widened by what a clock is not: a request's latency (a server may count its begin, the driver its end) and late
@@ -34,6 +34,8 @@ const COMPARED: usize = 8;
 const FITS: f64 = 0.9;
 /// The share of what was left unexplained that the best lag must explain.
 const BETTER: f64 = 0.5;
+/// The share of the requests within the ticks that it must keep there.
+const KEPT: f64 = 0.5;
 
 /// The driver's log on the sampler's clock, how far the two were apart, and the caveats of that.
 pub fn mend(frame: &Frame, timeline: Timeline) -> (Timeline, Option<Clock>, Option<Caveat>) {
@@ -126,6 +128,9 @@ fn apart(frame: &Frame, timeline: &Timeline) -> Option<f64> {
         .max_by(|a, b| a.0.total_cmp(&b.0))?;
     let seconds = (reach as f64 - lag as f64) * frame.step_s;
     let clearly = best > FITS && 1.0 - best * best < (1.0 - BETTER) * (1.0 - here.max(0.0).powi(2));
+    // One burst of each may fit where the log has left the ticks but for that.
+    let within = |lag: usize| driver[lag..lag + frame.bins].iter().sum::<f64>();
+    let clearly = clearly && within(lag) >= KEPT * within(reach);
     (clearly && seconds.abs() >= LEAST_S.max(1.5 * longest)).then_some(seconds)
 }
 
@@ -165,6 +170,38 @@ fn correlation(a: &[f64], b: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ticks::Meaning;
+    use crate::timeline::ALL;
+    use collectors::api::{Class, Kind};
+
+    #[test]
+    fn a_burst_of_another_kind_at_the_begin_does_not_draw_the_end_of_the_log_to_it() {
+        // Connections are opened in the second second; a second after the load those who were held up all end at once.
+        let mut frame = Frame::empty(0.0, 1.0, 60);
+        let values = (0..60).map(|n| if n == 1 { 5000.0 } else { 40.0 + f64::from(n % 3) }).collect();
+        let meaning = Meaning { kind: Kind::Counter, class: Some(Class::Throughput), ..Meaning::default() };
+        let name = "db.questions_total".to_owned();
+        frame.put(Gauge { name, target: "db".into(), class: meaning.class, guessed: false, meaning, values });
+        let ended = |second: i64| match second {
+            5..45 => 20.0 + (second % 4) as f64,
+            56 => 300.0,
+            _ => 0.0,
+        };
+        let interval = |second: i64, count: f64| Interval {
+            unix_ms: 1000 * second - 500,
+            dur_ms: 1000.0,
+            step: ALL.into(),
+            ok: Some(count),
+            ..Interval::default()
+        };
+        let log = |intervals: Vec<Interval>| Timeline { intervals, ..Timeline::default() };
+        let held_up = log((5..58).map(|second| interval(second, ended(second))).collect());
+        assert_eq!(apart(&frame, &held_up), None);
+        // A log whose clock is 100 s apart still goes to where it belongs.
+        frame.put(Gauge { values: (0..60).map(|n| ended(n) * 3.0).collect(), ..frame.gauges[0].clone() });
+        let elsewhere = log((5..58).map(|second| interval(second + 100, ended(second))).collect());
+        assert_eq!(apart(&frame, &elsewhere), Some(-100.0));
+    }
 
     #[test]
     fn a_series_fits_itself_and_a_constant_fits_nothing() {

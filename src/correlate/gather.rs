@@ -6,7 +6,7 @@ use crate::judge::robust::quantile;
 use crate::judge::series::{Follower, Value};
 use crate::text::InputError;
 use crate::ticks::{Capacity, Child, Meaning, Reader, Row, Run, Target};
-use collectors::api::{Class, Unit};
+use collectors::api::{Class, Kind, Unit};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -129,23 +129,21 @@ impl Frame {
         ((seconds / self.step_s).round() as usize).max(least)
     }
 
-    /// What bounds a gauge, per bin.
+    /// What bounds a gauge, per bin. A place that the sampler itself takes is nobody else's.
     pub fn capacity(&self, gauge: &Gauge) -> Option<Vec<f64>> {
+        let places = gauge.class == Some(Class::Utilisation) && gauge.meaning.kind == Kind::Gauge;
+        let own = if places { gauge.meaning.own } else { 0.0 };
         match gauge.meaning.capacity.as_ref()? {
-            Capacity::Fixed(value) => Some(vec![*value; self.bins]),
+            Capacity::Fixed(value) => Some(vec![*value - own; self.bins]),
             Capacity::Column(name) => {
                 let column = &self.gauge(name)?.values;
                 // A capacity is a setting: where it was not read it is what it was.
                 let mut last = quantile(column.iter().copied(), 0.5);
-                Some(
-                    column
-                        .iter()
-                        .map(|value| {
-                            last = if value.is_finite() { *value } else { last };
-                            last
-                        })
-                        .collect(),
-                )
+                let held = column.iter().map(|value| {
+                    last = if value.is_finite() { *value } else { last };
+                    last - own
+                });
+                Some(held.collect())
             }
         }
     }

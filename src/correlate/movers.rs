@@ -6,8 +6,9 @@
 //! comes back. A queue that adds to the mean request what no slow request felt, while hardly any fails, holds work that no
 //! request waits for; it is judged by a floor of its own.
 //! A target that stops answering is a mover of its own. A ceiling (95 % of a capacity) counts only for a resource whose
-//! waiting nobody watched. **How it fails.** Where the first mover has no gauge, the first of its consequences that has one
-//! is named: only what is watched can be named.
+//! waiting nobody watched; of places that can be taken (connections, sessions) also where waiting is watched, while requests
+//! fail: who is refused waits nowhere. **How it fails.** Where the first mover has no gauge, the first of its consequences
+//! that has one is named: only what is watched can be named.
 
 use super::align::Basis;
 use super::bench::{Bench, CEILING, OFF_PATH_MS, Trace, can_be_first};
@@ -19,7 +20,7 @@ use crate::judge::onset::{self, Dated};
 use crate::judge::recur::{self, Recurring};
 use crate::judge::robust::{median, quantile};
 use crate::ticks::Lag;
-use collectors::api::{Class, Layer};
+use collectors::api::{Class, Kind, Layer};
 
 /// A gauge that moved, in bins.
 #[derive(Clone, Debug)]
@@ -102,6 +103,9 @@ pub fn trial(bench: &Bench, n: usize) -> Trial {
     if class == Class::Utilisation && !waiting_is_watched(bench, gauge) {
         return ceiling(bench, n, gauge);
     }
+    if class == Class::Utilisation && is_of_places(gauge) {
+        return refusing(bench, n, gauge);
+    }
     if !can_be_first(class) {
         return Trial::without(Outcome::Evidence);
     }
@@ -172,11 +176,39 @@ fn off_path(bench: &Bench, gauge: &Gauge, trace: &Trace, alarm: usize) -> bool {
 
 fn ceiling(bench: &Bench, n: usize, gauge: &Gauge) -> Trial {
     let Ok(signal) = bench.signal(gauge, Class::Utilisation) else { return Trial::without(Outcome::Evidence) };
-    // Over half of this floor is over the ceiling.
-    let over: Vec<f64> = signal.values.iter().map(|share| share - (2.0 * CEILING - 1.0)).collect();
-    let trace = flat(signal.measure, signal.values, over, 1.0 - CEILING, 2.0 * (1.0 - CEILING));
-    let mut found = follow(bench, n, trace, Evidence::Ceiling);
-    if !matches!(found.outcome, Outcome::Moved(_)) {
+    over_ceiling(bench, n, signal.values)
+}
+
+/// Whether it counts places that are taken now: a processor that is busy for a moment refuses nobody.
+fn is_of_places(gauge: &Gauge) -> bool {
+    gauge.meaning.kind == Kind::Gauge && gauge.meaning.unit == "count"
+}
+
+/// Places that are all taken at one moment after the other, while requests fail: who is refused waits nowhere, so that the
+/// highest readings tell.
+fn refusing(bench: &Bench, n: usize, gauge: &Gauge) -> Trial {
+    let Ok(signal) = bench.signal(gauge, Class::Utilisation) else { return Trial::without(Outcome::Evidence) };
+    let highest = |bin: usize| {
+        let lately = &signal.values[bin.saturating_sub(bench.windows.last)..=bin];
+        lately.iter().copied().fold(f64::NAN, f64::max)
+    };
+    let mut found = over_ceiling(bench, n, (0..signal.values.len()).map(highest).collect());
+    if let Outcome::Moved(moved) = &found.outcome
+        && bench.phases.failed_more(bench.load, moved.alarm, bench.phases.range.1) == 0.0
+    {
+        found.outcome = Outcome::Evidence;
+    }
+    found
+}
+
+/// A share of a capacity that goes over the ceiling. What is full at rest already holds nobody up by that.
+fn over_ceiling(bench: &Bench, n: usize, shares: Vec<f64>) -> Trial {
+    let resting = median(bench.phases.low_bins().map(|bin| shares[bin]));
+    // Over half of this floor is over the ceiling; and nobody can miss what is used up to the last.
+    let floor = 1.0 - CEILING;
+    let over: Vec<f64> = shares.iter().map(|share| share - (CEILING - floor / 2.0)).collect();
+    let mut found = follow(bench, n, flat(Measure::Share, shares, over, floor / 2.0, floor), Evidence::Ceiling);
+    if !matches!(found.outcome, Outcome::Moved(_)) || resting > CEILING {
         found.outcome = Outcome::Evidence;
     }
     found
@@ -232,7 +264,11 @@ fn moved(bench: &Bench, n: usize, trace: &Trace, evidence: Evidence, found: Alar
     let width = if evidence == Evidence::Silence { 1 } else { bench.dating };
     // A tenth of a second of age is a first sign; the floor of ages is a whole one.
     let first_sign = if trace.measure == Measure::Seconds { 0.1 } else { onset::FIRST_SIGN };
-    let share = if trace.measure == Measure::MsPerRequest { bench.floors.dated_ms / bench.floors.wait_ms } else { 1.0 };
+    let share = match evidence {
+        Evidence::Ceiling => 0.5,
+        _ if trace.measure == Measure::MsPerRequest => bench.floors.dated_ms / bench.floors.wait_ms,
+        _ => 1.0,
+    };
     let level: Vec<f64> = trace.floor.iter().map(|floor| share * floor).collect();
     let mut onset = onset::date(&trace.added, &level, first_sign, (phases.range.0, until), width);
     let gauge = &frame.gauges[n];

@@ -19,6 +19,8 @@ use crate::timeline::Offered;
 
 /// A closed loop that climbs ends at so many times its first rate.
 const CLIMBED: f64 = 3.0;
+/// So large a share of the requests fails where something gave way.
+const FAILED: f64 = 0.01;
 /// A closed loop's start takes so many seconds or so large a share of the loaded time.
 const START_S: f64 = 2.0;
 const START_SHARE: f64 = 0.05;
@@ -95,6 +97,18 @@ impl Phases {
         let enough = flat.len() >= 5 && flat.len() as f64 * frame.step_s >= 1.0;
         let chosen: Vec<usize> = if enough { flat } else { self.low_bins().collect() };
         chosen.into_iter()
+    }
+
+    /// The share of the requests that failed or were refused between two bins, over that at low load; 0 where it is no more
+    /// than some of a site's own.
+    pub fn failed_more(&self, load: &Load, from: usize, to: usize) -> f64 {
+        let share = |bins: &mut dyn Iterator<Item = usize>| {
+            let known = bins.filter(|bin| load.ok[*bin].is_finite() && load.completed[*bin].is_finite());
+            let (ok, all) = known.fold((0.0, 0.0), |(ok, all), bin| (ok + load.ok[bin], all + load.completed[bin]));
+            if all > 0.0 { (1.0 - ok / all).max(0.0) } else { 0.0 }
+        };
+        let more = share(&mut (from..to)) - share(&mut self.low_bins());
+        if more > FAILED { more } else { 0.0 }
     }
 
     /// Whether a bin lies in a part of this name.

@@ -138,7 +138,8 @@ impl Session {
         caveats.extend(caveats::of_load(frame, load, phases, timeline, first));
         caveats.extend(timeline.is_none().then(caveats::steps_not_told));
         caveats.extend(caveats::of_answer(frame, load, phases, floors, first, felt.as_deref().unwrap_or_default()));
-        caveats.extend(caveats::waits_untold(frame, first, shares.as_deref()));
+        let untold = caveats::waits_untold(frame, first, shares.as_deref());
+        caveats.extend(untold.or_else(|| caveats::waits_empty(frame, self.waits.as_ref())));
 
         let held = Runs {
             frame,

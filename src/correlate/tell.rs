@@ -137,7 +137,7 @@ pub fn evidence_text(evidence: Evidence) -> String {
         Evidence::Recurs { period_ms } => format!("again and again, every {} s", short(period_ms as f64 / 1e3)),
         Evidence::OffPath => "work that no request waits for".to_owned(),
         Evidence::Silence => "stopped answering".to_owned(),
-        Evidence::Ceiling => "capacity used up; its waiting was not watched".to_owned(),
+        Evidence::Ceiling => "capacity used up, and no waiting for it was seen".to_owned(),
     }
 }
 

@@ -265,6 +265,34 @@ mod tests {
     }
 
     #[test]
+    fn what_moves_in_the_climb_before_a_step_up_is_dated_there_and_what_healed_before_it_is_not() {
+        // A climb to 500, then 900 for 30 bins.
+        let load: Vec<f64> = (0..300).map(|n| if n < 270 { f64::from(n.min(250)) * 2.0 } else { 900.0 }).collect();
+        let judge = |values: &dyn Fn(i32) -> f64| {
+            let values: Vec<f64> = (0..300).map(values).collect();
+            let excess = Excess {
+                values: &values,
+                scale: &[1.0; 300],
+                floor: &[4.0; 300],
+                load: &load,
+                range: (0, 300),
+                steps: &[(270, 300)],
+            };
+            follow(&excess, WINDOWS)
+        };
+        let stays = judge(&|n| if n > 150 { f64::from(n - 150) * 0.5 } else { 0.0 });
+        assert!(stays.departure.is_some_and(|alarm| (148..=162).contains(&alarm.start) && alarm.alarm < 200), "{stays:?}");
+        // What moved in the climb, healed there, and is back only in the step, has left its rest with the step.
+        let only_in_step = judge(&|n| if (150..200).contains(&n) || n >= 272 { 60.0 } else { 0.0 });
+        assert!(only_in_step.departure.is_some_and(|alarm| (268..280).contains(&alarm.start)), "{only_in_step:?}");
+        assert_eq!(only_in_step.excursions.len(), 1, "{only_in_step:?}");
+        assert!((146..=150).contains(&only_in_step.excursions[0].start), "{only_in_step:?}");
+        // And what healed before the step and did not come back has not left.
+        let healed = judge(&|n| if (200..230).contains(&n) { 60.0 } else { 0.0 });
+        assert_eq!((healed.departure, healed.excursions.len()), (None, 1), "{healed:?}");
+    }
+
+    #[test]
     fn one_giant_reading_does_not_decide_and_a_gap_is_stepped_over() {
         let mut values = vec![0.0; 300];
         values[40] = 1e9;

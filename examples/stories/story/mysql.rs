@@ -1,5 +1,5 @@
-//! Bookings on MySQL: each locks its slot, thinks while it holds the lock, takes a place and commits. And visitors who each
-//! bring a connection of their own.
+//! Bookings on MySQL and MariaDB: each locks its slot, thinks while it holds the lock, takes a place and commits. And visitors
+//! who each bring a connection of their own.
 
 use super::{climb, even, open};
 use crate::load::{Answer, App, Visit};
@@ -14,20 +14,28 @@ use std::time::Duration;
 /// While the lock is held, besides a few statements: one row carries some 30 bookings a second.
 const THINK: Duration = Duration::from_millis(30);
 
+/// A disk that is slow for a moment is not what is told here.
+pub const QUICK_DISK: &str = "--innodb-flush-log-at-trx-commit=0 --skip-innodb-doublewrite";
+
 pub fn hot_row(stage: &Stage) -> anyhow::Result<()> {
-    bookings(stage, |_| 17)
+    let server = stage.server("mysql", &[("MYSQL_ARGS", QUICK_DISK)])?;
+    bookings(stage, server.get("MYSQL_URL"), server.get("MYSQL_PROBE_URL"), |_| 17)
 }
 
 pub fn many_rows(stage: &Stage) -> anyhow::Result<()> {
-    bookings(stage, |visit| (visit.number % 1000) as u32 + 1)
+    let server = stage.server("mysql", &[("MYSQL_ARGS", QUICK_DISK)])?;
+    bookings(stage, server.get("MYSQL_URL"), server.get("MYSQL_PROBE_URL"), |visit| (visit.number % 1000) as u32 + 1)
 }
 
-fn bookings(stage: &Stage, slot: fn(Visit) -> u32) -> anyhow::Result<()> {
-    // A disk that is slow for a moment is not what is told here.
-    let server = stage.server("mysql", &[("MYSQL_ARGS", "--innodb-flush-log-at-trx-commit=0 --skip-innodb-doublewrite")])?;
-    stage.sampled(None, &["--mysql", server.get("MYSQL_PROBE_URL")], |log| {
+pub fn mariadb_hot_row(stage: &Stage) -> anyhow::Result<()> {
+    let server = stage.server("mariadb", &[("MARIADB_ARGS", QUICK_DISK)])?;
+    bookings(stage, server.get("MARIADB_URL"), server.get("MARIADB_PROBE_URL"), |_| 17)
+}
+
+fn bookings(stage: &Stage, url: &str, probe: &str, slot: fn(Visit) -> u32) -> anyhow::Result<()> {
+    stage.sampled(None, &["--mysql", probe], |log| {
         even(climb(3.0, 45.0), log, async {
-            let pool = pool(server.get("MYSQL_URL"), 250).await?;
+            let pool = pool(url, 250).await?;
             let app: App = Arc::new(move |visit: Visit| {
                 let pool = pool.clone();
                 Box::pin(async move { answer(book(&pool, slot(visit)).await) })

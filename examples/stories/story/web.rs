@@ -3,6 +3,7 @@
 use crate::http::get;
 use crate::load::{self, App, Visit};
 use crate::open_loop::course::{Course, Leg};
+use crate::server::Server;
 use crate::stage::Stage;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,21 +14,32 @@ fn course() -> Course {
 }
 
 fn visits(at: &str, path: &'static str, log: &Path) -> anyhow::Result<()> {
+    pages(course(), at, path, log)
+}
+
+/// Everybody wants one page.
+pub fn pages(course: Course, at: &str, path: &'static str, log: &Path) -> anyhow::Result<()> {
     let at = at.to_owned();
     let app: App = Arc::new(move |_: Visit| {
         let at = at.clone();
         Box::pin(async move { get(&at, "page", path).await })
     });
-    load::runtime()?.block_on(load::open(course(), 1, None, app, log))?;
+    load::runtime()?.block_on(load::open(course, 1, None, app, log))?;
     Ok(())
 }
 
-/// 8 children of php-fpm, each held for 100 ms.
-pub fn phpfpm_children(stage: &Stage) -> anyhow::Result<()> {
+/// 8 children of php-fpm behind nginx.
+pub fn php_and_nginx(stage: &Stage) -> anyhow::Result<(Server, Server)> {
     let php = stage.server("phpfpm", &[("PHPFPM_CHILDREN", "8"), ("PHPFPM_BACKLOG", "2048")])?;
     let front =
         [("NGINX_PHPFPM", php.get("PHPFPM_ADDRESS")), ("NGINX_PHP_ROOT", php.get("PHPFPM_ROOT")), ("NGINX_CONNECTIONS", "4096")];
     let nginx = stage.server("nginx", &front)?;
+    Ok((php, nginx))
+}
+
+/// Each child is held for 100 ms.
+pub fn phpfpm_children(stage: &Stage) -> anyhow::Result<()> {
+    let (php, nginx) = php_and_nginx(stage)?;
     let status = format!("{}/fpm-status", php.get("PHPFPM_STATUS_ADDRESS"));
     let queue = php.get("PHPFPM_ADDRESS");
     let targets = ["--phpfpm", &status, "--nginx", nginx.get("NGINX_STATUS_URL"), "--listen-queue", queue];
@@ -37,6 +49,13 @@ pub fn phpfpm_children(stage: &Stage) -> anyhow::Result<()> {
 /// 16 threads of Apache, each held for 200 ms.
 pub fn apache_workers(stage: &Stage) -> anyhow::Result<()> {
     let apache = stage.server("apache", &[("APACHE_WORKERS", "16"), ("APACHE_BACKLOG", "2048")])?;
+    let targets = ["--apache", apache.get("APACHE_STATUS_URL"), "--listen-queue", apache.get("APACHE_PORT")];
+    stage.sampled(None, &targets, |log| visits(apache.get("APACHE_URL"), "/slow?200", log))
+}
+
+/// 16 processes of Apache, one of which the sampler's own connection holds, each of the others held for 200 ms.
+pub fn apache_prefork(stage: &Stage) -> anyhow::Result<()> {
+    let apache = stage.server("apache", &[("APACHE_MPM", "prefork"), ("APACHE_WORKERS", "16"), ("APACHE_BACKLOG", "2048")])?;
     let targets = ["--apache", apache.get("APACHE_STATUS_URL"), "--listen-queue", apache.get("APACHE_PORT")];
     stage.sampled(None, &targets, |log| visits(apache.get("APACHE_URL"), "/slow?200", log))
 }

@@ -4,12 +4,13 @@ use super::{caveat, is_driver};
 use crate::correlate::align::Load;
 use crate::correlate::bench::can_be_first;
 use crate::correlate::floors::{Floors, mean_latency};
-use crate::correlate::gather::Frame;
+use crate::correlate::gather::{Frame, Gauge};
 use crate::correlate::movers::Move;
 use crate::correlate::phases::Phases;
 use crate::correlate::verdict::{Caveat, Symptom, WaitShare};
 use crate::judge::robust::median;
-use collectors::api::Layer;
+use crate::waits::Waits;
+use collectors::api::{Class, Layer};
 
 /// Latency may be felt this share of the judged time before the first gauge is known to have moved.
 const EARLY: f64 = 0.1;
@@ -24,7 +25,10 @@ pub fn of_answer(
     felt: &[Symptom],
 ) -> Vec<Caveat> {
     let mut caveats = Vec::new();
-    caveats.extend(unseen(frame, phases, first, felt).filter(|_| first.is_some() || slowed(frame, load, phases, floors, felt)));
+    caveats.extend(match first {
+        None => felt_alone(frame, load, phases, floors, felt),
+        Some(first) => felt_early(frame, load, phases, first, felt),
+    });
     if let Some(first) = first {
         let gauge = &frame.gauges[first.gauge];
         if gauge.guessed {
@@ -40,37 +44,52 @@ pub fn of_answer(
     caveats
 }
 
-/// Latency rose although nothing that is watched had moved.
-fn unseen(frame: &Frame, phases: &Phases, first: Option<&Move>, felt: &[Symptom]) -> Option<Caveat> {
-    let slow = felt.iter().find(|symptom| symptom.measure == "p95_ms")?;
-    let mend =
-        "watch more: the accept queue, the pool, the machine of every service on the way; see --explain GAUGE for those that were";
-    let Some(first) = first else {
-        return Some(caveat(
-            "felt_without_a_mover",
-            format!(
-                "p95 of {} crossed {:.0} ms at {:.0}/s, and no gauge that is watched had left its rest: what gave way is not watched, or is the driver",
-                if slow.step == "*" { "all steps" } else { &slow.step },
-                slow.threshold,
-                slow.rate_per_s.value
-            ),
-            mend,
-            true,
-        ));
+const WATCH_MORE: &str =
+    "watch more: the accept queue, the pool, the machine of every service on the way; see --explain GAUGE for those that were";
+
+/// Requests became slower, or failed, although nothing that is watched moved.
+fn felt_alone(frame: &Frame, load: &Load, phases: &Phases, floors: Floors, felt: &[Symptom]) -> Option<Caveat> {
+    let slow = || felt.iter().find(|symptom| symptom.measure == "p95_ms").filter(|_| slowed(frame, load, phases, floors, felt));
+    let slower = slow().map(|slow| {
+        let step = if slow.step == "*" { "all steps" } else { &slow.step };
+        format!("p95 of {step} crossed {:.0} ms at {:.0}/s", slow.threshold, slow.rate_per_s.value)
+    });
+    let failing = || {
+        let (failed, from) = failures(frame, phases, felt)?;
+        let share = phases.failed_more(load, from, phases.range.1);
+        (share > 0.0).then(|| format!("{:.0} % of the requests failed from {:.0}/s on", 100.0 * share, failed.rate_per_s.value))
     };
-    let lead = frame.elapsed_s(first.onset.low) - slow.onset.high_s;
+    let what = slower.or_else(failing)?;
+    let text = format!("{what}, and no gauge that is watched had left its rest: what gave way is not watched, or is the driver");
+    Some(caveat("felt_without_a_mover", text, WATCH_MORE, true))
+}
+
+/// Requests became slower, or failed, long before the first gauge moved.
+fn felt_early(frame: &Frame, load: &Load, phases: &Phases, first: &Move, felt: &[Symptom]) -> Option<Caveat> {
     let judged = (phases.range.1 - phases.range.0) as f64 * frame.step_s;
-    (lead > EARLY * judged).then(|| {
-        caveat(
-            "felt_before_the_first",
-            format!(
-                "p95 crossed {:.0} ms at least {lead:.0} s before the first gauge moved: what gave way first may not be watched",
-                slow.threshold
-            ),
-            mend,
-            true,
-        )
-    })
+    let early = |symptom: &Symptom| {
+        let lead = frame.elapsed_s(first.onset.low) - symptom.onset.high_s;
+        (lead > EARLY * judged).then_some(lead)
+    };
+    let slower = felt.iter().find(|symptom| symptom.measure == "p95_ms").and_then(|slow| {
+        early(slow).map(|lead| format!("p95 crossed {:.0} ms at least {lead:.0} s before the first gauge moved", slow.threshold))
+    });
+    let failing = || {
+        let (failed, from) = failures(frame, phases, felt)?;
+        let (lead, share) = (early(failed)?, phases.failed_more(load, from, first.onset.low));
+        (share > 0.0).then(|| {
+            format!("{:.0} % of the requests failed from at least {lead:.0} s before the first gauge moved on", 100.0 * share)
+        })
+    };
+    let what = slower.or_else(failing)?;
+    Some(caveat("felt_before_the_first", format!("{what}: what gave way first may not be watched"), WATCH_MORE, true))
+}
+
+/// The earliest failures that kept coming, and their bin.
+fn failures<'a>(frame: &Frame, phases: &Phases, felt: &'a [Symptom]) -> Option<(&'a Symptom, usize)> {
+    let failed = felt.iter().find(|symptom| matches!(&*symptom.measure, "failed" | "refused"))?;
+    let from = (phases.range.0..phases.range.1).find(|bin| frame.elapsed_s(*bin) >= failed.onset.elapsed_s)?;
+    Some((failed, from))
 }
 
 /// A lock moved first, and nobody was seen waiting for one there.
@@ -85,6 +104,30 @@ pub fn waits_untold(frame: &Frame, first: Option<&Move>, waits: Option<&[WaitSha
             false,
         )
     })
+}
+
+/// The whole file of waits has no row, and a target that counts who waits for a lock was watched.
+pub fn waits_empty(frame: &Frame, waits: Option<&Waits>) -> Option<Caveat> {
+    if !waits?.rows.is_empty() {
+        return None;
+    }
+    let counts = || {
+        let of_locks = |gauge: &&Gauge| gauge.meaning.layer == Some(Layer::Lock) && gauge.class == Some(Class::Queue);
+        frame.gauges.iter().filter(of_locks).filter(|gauge| gauge.values.iter().any(|waiting| waiting.is_finite()))
+    };
+    let first = counts().next()?;
+    let counted = counts().find(|gauge| gauge.values.iter().any(|waiting| *waiting > 0.0));
+    let seen = "the file of waits has no row: no session was seen waiting for a lock at any read";
+    let (text, gauge) = match counted {
+        Some(gauge) => (format!("{seen}, although {} counted some", gauge.name), gauge),
+        None => (format!("{seen}, and {} counted none either", first.name), first),
+    };
+    let todo = if counted.is_some() {
+        format!("sampler --check says what {} must grant for it; waits shorter than a tick are seen by chance only", gauge.target)
+    } else {
+        format!("nothing, if {} was to have no lock in the way", gauge.target)
+    };
+    Some(caveat("waits_empty", text, todo, false))
 }
 
 /// Whether the mean request became slower by what counts as having left the rest: a few slow requests more, of a site whose

@@ -40,6 +40,33 @@ fn a_pool_that_is_wide_enough_leaves_nothing_to_name_and_that_is_a_full_answer()
 }
 
 #[test]
+fn work_that_no_request_waits_for_is_told_as_such_and_a_queue_that_requests_felt_is_not() {
+    let said = Made { pool: 400.0, outbox: 100.0, ..Made::default() }.write().correlate();
+    assert_eq!(said.first(), "app.orders_waiting", "{}", said.text);
+    assert_eq!(said.verdict["first"]["evidence"], "work that no request waits for", "{}", said.text);
+    // 12 more than can be sent make 100 ms a request.
+    assert!(near(said.rate(), 105.0, 0.1), "at {}", said.rate());
+    // The same pile, of a pool that everybody waits for.
+    let said = Made::default().write().correlate();
+    assert_eq!(said.verdict["first"]["evidence"], "waiting", "{}", said.text);
+}
+
+#[test]
+fn places_that_are_all_taken_are_named_where_requests_fail_and_nothing_waits() {
+    let full = Made { pool: 400.0, places: 48.0, ..Made::default() };
+    let said = Made { failing: (120.0, 0.05), ..full.clone() }.write().correlate();
+    assert_eq!((said.code, said.first()), (0, "app.places_taken"), "{}", said.text);
+    assert!(near(said.rate(), 120.0, 0.1), "at {}", said.rate());
+    assert!(said.text.contains("capacity used up, and no waiting for it was seen"), "{}", said.text);
+    // Full and nobody is refused: as many as there can be.
+    let said = full.write().correlate();
+    assert_eq!((said.code, said.verdict["verdict"].as_str()), (0, Some("rested")), "{}", said.text);
+    // What waits goes before what is full.
+    let said = Made { failing: (120.0, 0.05), pool: 100.0, ..full }.write().correlate();
+    assert!(said.first().starts_with("app.pool_wait"), "{}", said.text);
+}
+
+#[test]
 fn without_a_log_the_rate_is_the_web_servers_own_and_said_to_be_inferred() {
     let said = Made::default().write().bare();
     assert!(said.first().starts_with("app.pool_wait"), "{}", said.text);

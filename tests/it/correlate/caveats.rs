@@ -80,6 +80,24 @@ fn what_was_felt_while_no_gauge_moved_is_inconclusive_and_a_small_wiggle_of_the_
 }
 
 #[test]
+fn requests_that_fail_while_no_gauge_moves_are_no_rest() {
+    let quiet = Made { pool: 400.0, ..Made::default() };
+    let said = Made { failing: (120.0, 0.05), ..quiet.clone() }.write().correlate();
+    assert_eq!((said.code, said.first()), (4, ""), "{}", said.text);
+    assert!(said.warns("felt_without_a_mover") && said.text.contains("5 % of the requests failed"), "{}", said.text);
+    // Some that fail whatever the load are the site's own.
+    let said = Made { failing: (0.0, 0.05), ..quiet }.write().correlate();
+    assert_eq!((said.code, said.verdict["verdict"].as_str()), (0, Some("rested")), "{}", said.text);
+    // Long before the pool moved.
+    let said = Made { failing: (50.0, 0.05), ..Made::default() }.write().correlate();
+    names_the_pool(&said);
+    assert!(said.code == 4 && said.warns("felt_before_the_first"), "{}", said.text);
+    let said = Made { failing: (0.0, 0.05), ..Made::default() }.write().correlate();
+    names_the_pool(&said);
+    assert!(said.code == 0 && !said.warns("felt_before_the_first"), "{}", said.text);
+}
+
+#[test]
 fn all_targets_silent_across_the_onset_take_the_certainty_away_and_put_no_other_name_there() {
     let silent = vec![("app", 60, 80), ("web", 60, 80)];
     let said = Made { silent, ..Made::default() }.write().correlate();
@@ -167,6 +185,33 @@ fn an_empty_file_of_waits_beside_the_ticks_changes_nothing() {
     names_the_pool(&said);
     assert_eq!(said.verdict["waits"].as_array().map(Vec::len), Some(0));
     assert!(!said.warns("waits_untold"), "{}", said.text);
+}
+
+#[test]
+fn an_empty_file_of_waits_says_what_it_means_where_locks_were_watched() {
+    let caveat = |said: &Said| {
+        let all = said.verdict["caveats"].as_array().unwrap();
+        all.iter().find(|caveat| caveat["code"] == "waits_empty").map(|caveat| caveat["text"].as_str().unwrap().to_owned())
+    };
+    // Nobody waited.
+    let files = Made { lock: true, pool: 400.0, ..Made::default() }.write();
+    fs::write(files.path("waits"), WAITS_HEAD).unwrap();
+    let said = files.correlate();
+    assert_eq!((said.code, said.first()), (0, ""), "{}", said.text);
+    assert!(caveat(&said).is_some_and(|text| text.contains("app.pool_waiting counted none")), "{}", said.text);
+    assert!(said.text.contains("waits_empty"), "{}", said.text);
+    // Somebody did, at the very end: too late to be a mover, and not in the file.
+    let files = Made { lock: true, pool: 199.0, top: 1, ..Made::default() }.write();
+    fs::write(files.path("waits"), WAITS_HEAD).unwrap();
+    let said = files.correlate();
+    assert!(caveat(&said).is_some_and(|text| text.contains("app.pool_waiting counted some")), "{}", said.text);
+    // One row, and it is not empty.
+    let row = format!("140\t{}\tapp\trow\tshop.slot\t-\t-\tX\t1\t5\t-\t2\trunning\t-\n", START + 139_000);
+    fs::write(files.path("waits"), WAITS_HEAD.to_owned() + &row).unwrap();
+    assert_eq!(caveat(&files.correlate()), None);
+    // Without the file nothing is said of it.
+    fs::remove_file(files.path("waits")).unwrap();
+    assert_eq!(caveat(&files.correlate()), None);
 }
 
 #[test]

@@ -33,12 +33,19 @@ pub struct Made {
     pub wiggle_ms: f64,
     /// Whether the pool is declared as a lock.
     pub lock: bool,
+    /// How many orders a second are sent out by a worker that no request waits for; where that is a number, what is not yet
+    /// sent is watched.
+    pub outbox: f64,
     /// Moves the driver's clock.
     pub clock_s: f64,
     /// Where the driver says its offered rate comes from; achieved leaves the column empty.
     pub offered: Offered,
     /// The share of what it should send that the driver can send at most, per second.
     pub driver_limit: f64,
+    /// How many places the service has, of which every request takes one for 400 ms; watched where it is a number.
+    pub places: f64,
+    /// From which rate on, per second, which share of the requests is sent away at the door.
+    pub failing: (f64, f64),
     /// Seconds in which a target does not answer.
     pub silent: Vec<(&'static str, usize, usize)>,
     /// The second in which the web server restarts.
@@ -99,9 +106,12 @@ impl Default for Made {
             service_ms: 50.0,
             wiggle_ms: 0.0,
             lock: false,
+            outbox: f64::INFINITY,
             clock_s: 0.0,
             offered: Offered::Scheduled,
             driver_limit: f64::INFINITY,
+            places: f64::INFINITY,
+            failing: (f64::INFINITY, 0.0),
             silent: Vec::new(),
             restart: None,
             seed: 1,
@@ -179,6 +189,13 @@ impl Made {
         ];
         let bounded = |busy: &Busy| Gauge::new(busy.name, Class::Utilisation, Unit::Count, "").of_fixed(busy.capacity);
         gauges.extend(self.busy.iter().map(|busy| ("web", bounded(busy).at(Layer::Host, busy.name))));
+        if self.outbox.is_finite() {
+            gauges.push(("app", queue("orders_waiting", Layer::App, "the outbox")));
+        }
+        if self.places.is_finite() {
+            let taken = Gauge::new("places_taken", Class::Utilisation, Unit::Count, "");
+            gauges.push(("app", taken.of_fixed(self.places).at(Layer::App, "places")));
+        }
         let mut header = Header::default();
         header.run.start_unix_ms = START;
         header.run.tick_ms = 1000.0;
@@ -202,17 +219,21 @@ impl Made {
             ..Timeline::default()
         };
         let (mut waiting, mut web, mut done, mut wait_ms) = (0.0_f64, 0.0_f64, 5000.0_f64, 70_000.0_f64);
+        let mut unsent = 0.0_f64;
         let (mut state, mut noise) = (7_u64, self.seed);
         for second in 0..self.seconds() {
             // A little noise, the same in every run.
             let jitter = 1.0 + 0.04 * (chance(&mut state) - 0.5);
             let offered = self.offered_at(second);
             let sent = (offered * jitter).min(self.driver_limit);
+            let failed = if offered >= self.failing.0 { self.failing.1 * sent } else { 0.0 };
             // At most 40 wait for the pool: the service has so many workers; the others wait at the door.
-            let served = (waiting + web + sent).min(self.pool);
-            let all = (waiting + web + sent - served).max(0.0);
+            let come = waiting + web + sent - failed;
+            let served = come.min(self.pool);
+            let all = (come - served).max(0.0);
             waiting = all.min(40.0);
             web = (all - 40.0).max(0.0);
+            unsent = (unsent + served - self.outbox).max(0.0);
             done += served;
             wait_ms += 1000.0 * waiting;
             if self.restart == Some(second) {
@@ -232,6 +253,8 @@ impl Made {
                 of("app", 0.0),
             ];
             cells.extend(self.busy.iter().map(|busy| of("web", busy.read(served, &mut || chance(&mut noise)))));
+            cells.extend(self.outbox.is_finite().then(|| of("app", unsent.round())));
+            cells.extend(self.places.is_finite().then(|| of("app", (0.4 * sent).min(self.places).round())));
             ticks.row(second as u64, START + 1000 * second as i64, 0.2, &cells, &[]).expect("a row");
             if second >= self.before {
                 let wiggle = if 2 * (second - self.before) > self.seconds() - self.before { self.wiggle_ms } else { 0.0 };
@@ -244,7 +267,7 @@ impl Made {
                     offered: (self.offered != Offered::Achieved).then_some(offered),
                     started: Some(sent.round()),
                     ok: Some(served.round()),
-                    failed: Some(0.0),
+                    failed: Some(failed.round()),
                     p50_ms: Some(latency * jitter),
                     p95_ms: Some(1.6 * latency * jitter + wiggle),
                     p99_ms: Some(2.0 * latency * jitter),
