@@ -2,9 +2,10 @@
 //!
 //! **Question.** Of all that moved, what was first, and what exactly waited there? **Method.** Movers are ordered by onset.
 //! Those whose order against the first one is in doubt are tied with it. Of those that can as well have been before it the
-//! waits file says which was, where it speaks, else the innermost holder leads: who waits for a lock inside a connection inside a worker makes all three wait. Waiters
-//! are counted, one a row and read, never pairs of waiter and blocker. **How it fails.** Two independent resources that give
-//! way within the same few seconds cannot be told apart by their times; the report says that they are tied.
+//! waits file says which was, where it speaks, else the innermost leads: who waits for a lock inside a connection inside a
+//! worker makes all three wait. Waiters are counted, one a row and read, never pairs of waiter and blocker. **How it fails.**
+//! Two independent resources that give way within the same few seconds cannot be told apart by their times; the report says
+//! that they are tied.
 
 use super::movers::{Evidence, Move};
 use super::verdict::WaitShare;
@@ -37,7 +38,7 @@ pub fn order(frame: &Frame, mut movers: Vec<Move>, waits: &[WaitShare]) -> Order
     let Some(earliest) = movers.first().cloned() else { return Order::default() };
     let led = by_waits(frame, &movers, &earliest, waits)
         .map(|at| (at, "the waits file"))
-        .or_else(|| innermost(frame, &movers, &earliest).map(|at| (at, "the innermost of them holds the others")));
+        .or_else(|| innermost(frame, &movers, &earliest).map(|at| (at, "its place as the innermost of them")));
     let decided_by = led.map(|(at, why)| {
         movers[..=at].rotate_right(1);
         why.to_owned()

@@ -244,9 +244,10 @@ fn follow(bench: &Bench, n: usize, trace: Trace, evidence: Evidence) -> Trial {
     // What comes and goes with the load may stay in a step up, or lose its period there: it is looked for before it, too.
     let in_step = |alarm: usize| steps.iter().any(|(from, to)| (*from..*to).contains(&alarm));
     let ends = std::iter::once(range.1).chain(steps.iter().map(|(from, _)| *from));
-    let recurring = ends
-        .filter(|_| evidence == Evidence::Waits && path.departure.is_none_or(|found| in_step(found.alarm)))
-        .find_map(|end| recur::recurring(&Excess { range: (range.0, end), ..excess }, bench.windows));
+    let recurring =
+        ends.filter(|_| evidence == Evidence::Waits && path.departure.is_none_or(|found| in_step(found.alarm))).find_map(|end| {
+            recur::recurring(&Excess { range: (range.0, end), ..excess }, bench.windows, trace.measure == Measure::Points)
+        });
     let outcome = if let Some(found) = recurring {
         Outcome::Moved(Box::new(recurs(bench, n, found)))
     } else if let Some(found) = path.departure {

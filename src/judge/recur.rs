@@ -2,11 +2,13 @@
 //!
 //! **Question.** Do a gauge's bursts recur with the load, so that they are one departure from the first of them on? A single
 //! departure must stay ([`super::depart`]); these never do. **Method.** Bursts are stretches over the floor, each of which
-//! would raise the alarm by itself if no reading were clipped. They recur if at least three come at a steady period, or each deeper than the one before; and they grow with
-//! the load if what is lost in them (depth times length: a ratio has a bottom, and a stampede then lasts longer) rises with it at least half as fast as it does, or if the stretch of lower load before the first
-//! of them held none although two periods had passed. **How it fails.** Bursts at the tick's own period are one reading. A
-//! job of others that happens to begin with the load and comes three times passes for a stampede where the load does not
-//! climb: it is told with its period.
+//! would raise the alarm by itself if no reading were clipped. They recur if at least three come at a steady period, or each
+//! deeper than the one before; and they grow with the load if what is lost in them (depth times length: a ratio has a bottom,
+//! and a stampede then lasts longer; of a ratio times the load, for a share of more requests is more of them) rises with it
+//! at least half as fast as it does, or if the stretch of lower load before the first of them held none although two periods
+//! had passed. **How it fails.** Bursts at the tick's own period are one reading. A job of others that happens to begin with
+//! the load and comes three times passes for a stampede where the load does not climb: it is told with its period. So does a
+//! job that empties a cache: what it costs does grow with the load.
 
 use super::depart::{Excess, Windows};
 use super::robust::{median, quantile};
@@ -27,7 +29,7 @@ pub struct Burst {
     pub start: usize,
     /// The bin behind its last.
     pub end: usize,
-    /// What is lost in it: its mean excess times its bins, those that were not read too.
+    /// What is lost in it: its mean excess, of a ratio in requests, times its bins, those that were not read too.
     pub lost: f64,
     /// The load in it.
     pub load: f64,
@@ -47,7 +49,7 @@ pub struct Recurring {
 }
 
 /// The bursts of an excess within its range; those nearer than the smoothing are one.
-pub fn bursts(excess: &Excess, windows: Windows) -> Vec<Burst> {
+pub fn bursts(excess: &Excess, windows: Windows, of_requests: bool) -> Vec<Burst> {
     // With how many readings, and their sum in scales.
     let mut found: Vec<(Burst, f64, f64)> = Vec::new();
     for bin in excess.range.0..excess.range.1 {
@@ -55,28 +57,30 @@ pub fn bursts(excess: &Excess, windows: Windows) -> Vec<Burst> {
         if value.is_nan() || value <= excess.floor[bin] {
             continue;
         }
+        let lost = if of_requests { value * excess.load[bin] } else { value };
         match found.last_mut() {
             Some((last, readings, sum)) if bin < last.end + windows.smooth => {
-                (last.end, last.lost) = (bin + 1, last.lost + value);
+                (last.end, last.lost) = (bin + 1, last.lost + lost);
                 (*readings, *sum) = (*readings + 1.0, *sum + scales);
             }
-            _ => found.push((Burst { start: bin, end: bin + 1, lost: value, load: excess.load[bin] }, 1.0, scales)),
+            _ => found.push((Burst { start: bin, end: bin + 1, lost, load: excess.load[bin] }, 1.0, scales)),
         }
     }
     let alarming = found.into_iter().filter(|(_, _, sum)| *sum > windows.height);
     alarming.map(|(burst, readings, _)| Burst { lost: burst.lost / readings * (burst.end - burst.start) as f64, ..burst }).collect()
 }
 
-/// Whether the bursts recur with the load.
-pub fn recurring(excess: &Excess, windows: Windows) -> Option<Recurring> {
-    let found = bursts(excess, windows);
+/// Whether the bursts recur with the load; with `of_requests` the excess is a share of the requests.
+pub fn recurring(excess: &Excess, windows: Windows, of_requests: bool) -> Option<Recurring> {
+    let found = bursts(excess, windows, of_requests);
     if found.len() < FEWEST {
         return None;
     }
     let periods: Vec<f64> = found.windows(2).map(|pair| (pair[1].start - pair[0].start) as f64).collect();
     let period = median(periods.iter().copied());
     let steady = periods.iter().all(|one| (one - period).abs() <= (STEADY * period).max(1.0));
-    let deeper = found.windows(2).all(|pair| pair[1].lost > pair[0].lost);
+    // The same share of more requests is more by itself.
+    let deeper = !of_requests && found.windows(2).all(|pair| pair[1].lost > pair[0].lost);
     // What fills most of its period is no burst.
     let short = found.iter().all(|burst| ((burst.end - burst.start) as f64) < 0.7 * period);
     ((steady || deeper) && short && (rises_with_load(&found) || began_with_load(excess, &found[0], period))).then(|| Recurring {
@@ -119,7 +123,11 @@ mod tests {
         let values: Vec<f64> =
             (0..400).map(|n| if n >= first && (n - first) % period < 5 { depth(load[n]) } else { 0.0 }).collect();
         let ones = vec![1.0; 400];
-        recurring(&Excess { values: &values, scale: &ones, floor: &[4.0; 400], load: &load, range: (0, 400), steps: &[] }, WINDOWS)
+        recurring(
+            &Excess { values: &values, scale: &ones, floor: &[4.0; 400], load: &load, range: (0, 400), steps: &[] },
+            WINDOWS,
+            false,
+        )
     }
 
     fn climb(n: usize) -> f64 {
@@ -139,12 +147,26 @@ mod tests {
     }
 
     #[test]
+    fn the_same_share_of_more_requests_grows_with_the_load_and_a_jobs_own_misses_do_not() {
+        let load: Vec<f64> = (0..400).map(climb).collect();
+        let recurs = |depth: &dyn Fn(f64) -> f64| {
+            let values: Vec<f64> = (0..400).map(|n| if n % 40 < 5 { depth(load[n]) } else { 0.0 }).collect();
+            let (scale, floor) = (vec![0.01; 400], vec![0.05; 400]);
+            let excess = Excess { values: &values, scale: &scale, floor: &floor, load: &load, range: (0, 400), steps: &[] };
+            recurring(&excess, WINDOWS, true).is_some()
+        };
+        assert!(recurs(&|_| 0.5));
+        // 40 of a job at whatever load.
+        assert!(!recurs(&|load| 40.0 / (load + 40.0)));
+    }
+
+    #[test]
     fn bursts_that_cannot_be_deeper_and_last_longer_with_the_load_recur_with_it() {
         let load: Vec<f64> = (0..400).map(climb).collect();
         let values: Vec<f64> = (0..400).map(|n| if n % 40 < n / 16 { 20.0 } else { 0.0 }).collect();
         let (scale, floor) = (vec![1.0; 400], vec![4.0; 400]);
         let excess = Excess { values: &values, scale: &scale, floor: &floor, load: &load, range: (0, 400), steps: &[] };
-        assert_eq!(recurring(&excess, WINDOWS).map(|found| found.period), Some(40.0));
+        assert_eq!(recurring(&excess, WINDOWS, false).map(|found| found.period), Some(40.0));
     }
 
     #[test]
@@ -168,6 +190,6 @@ mod tests {
             values[start..start + 4].fill(depth);
         }
         let excess = Excess { values: &values, scale: &[1.0; 400], floor: &[4.0; 400], load: &load, range: (0, 400), steps: &[] };
-        assert_eq!(recurring(&excess, WINDOWS), None);
+        assert_eq!(recurring(&excess, WINDOWS, false), None);
     }
 }

@@ -73,4 +73,9 @@ stories! {
     of_the_on_sale_with_both_put_right_only_the_spike_brings_out_the_processor "on-sale-cpu",
     a_spike_that_is_worked_off_is_told_to_have_recovered "spike-recovers",
     a_spike_that_leaves_a_storm_behind_is_told_not_to_have_recovered "spike-no-recovery",
+    a_hot_row_of_mariadb_is_named "mariadb-hot-row",
+    a_table_of_mysql_that_is_locked_as_a_whole_is_named "mysql-table-lock",
+    a_change_of_a_table_behind_a_report_is_named_by_its_metadata_lock "mysql-migration",
+    a_maintenance_pass_that_grows_is_told_of_a_soak "soak",
+    a_script_that_blocks_redis_is_named_by_the_round_trip "redis-slow-script",
 }
