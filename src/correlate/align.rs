@@ -26,6 +26,8 @@ pub struct Load {
     pub started: Vec<f64>,
     /// Ended well, per second.
     pub ok: Vec<f64>,
+    /// Ended otherwise, failed or refused, per second.
+    pub failed: Vec<f64>,
     /// Median latency.
     pub p50_ms: Vec<f64>,
     /// 95th percentile.
@@ -180,6 +182,7 @@ impl Load {
             completed,
             started: sent,
             ok: spread(frame, all(), |i| i.ok.or(i.started)),
+            failed: spread(frame, all(), |i| Some(i.failed.unwrap_or(0.0) + i.refused.unwrap_or(0.0))),
             p50_ms: hold(frame, all(), |i| i.p50_ms.or_else(|| i.hist.as_ref().and_then(|hist| hist.quantile_ms(0.5)))),
             p95_ms: hold(frame, all(), |i| i.p95_ms.or_else(|| i.hist.as_ref().and_then(|hist| hist.quantile_ms(0.95)))),
             p99_ms: hold(frame, all(), |i| i.p99_ms.or_else(|| i.hist.as_ref().and_then(|hist| hist.quantile_ms(0.99)))),
@@ -215,6 +218,7 @@ impl Load {
             offered: smooth(&gauge.values, frame.bins_of(3.0 * window_s(frame), 3)),
             ok: completed.clone(),
             started: nothing.clone(),
+            failed: nothing.clone(),
             completed,
             p50_ms: nothing.clone(),
             p95_ms: nothing.clone(),
@@ -325,6 +329,7 @@ mod tests {
         let load = Load {
             completed: vec![100.0, 100.0, 300.0],
             ok: vec![100.0, 100.0, 100.0],
+            failed: vec![0.0, 0.0, 200.0],
             offered: Vec::new(),
             started: Vec::new(),
             p50_ms: Vec::new(),

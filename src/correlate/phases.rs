@@ -103,9 +103,10 @@ impl Phases {
     /// than some of a site's own.
     pub fn failed_more(&self, load: &Load, from: usize, to: usize) -> f64 {
         let share = |bins: &mut dyn Iterator<Item = usize>| {
-            let known = bins.filter(|bin| load.ok[*bin].is_finite() && load.completed[*bin].is_finite());
-            let (ok, all) = known.fold((0.0, 0.0), |(ok, all), bin| (ok + load.ok[bin], all + load.completed[bin]));
-            if all > 0.0 { (1.0 - ok / all).max(0.0) } else { 0.0 }
+            let known = bins.filter(|bin| load.ok[*bin].is_finite() && load.failed[*bin].is_finite());
+            let (failed, all) =
+                known.fold((0.0, 0.0), |(failed, all), bin| (failed + load.failed[bin], all + load.ok[bin] + load.failed[bin]));
+            if all > 0.0 { failed / all } else { 0.0 }
         };
         let more = share(&mut (from..to)) - share(&mut self.low_bins());
         if more > FAILED { more } else { 0.0 }
@@ -216,6 +217,7 @@ mod tests {
             completed: vec![100.0; 60],
             started: vec![100.0; 60],
             ok: vec![100.0; 60],
+            failed: vec![0.0; 60],
             p50_ms: vec![5.0; 60],
             p95_ms: vec![5.0; 60],
             p99_ms: vec![5.0; 60],

@@ -94,6 +94,7 @@ mod tests {
             offered: started.clone(),
             completed: nothing.clone(),
             ok: nothing.clone(),
+            failed: nothing.clone(),
             p50_ms: nothing.clone(),
             p95_ms: nothing.clone(),
             p99_ms: nothing.clone(),

@@ -276,6 +276,7 @@ impl Line {
             completed: each(&|rung| rung.figures.rate),
             started: each(&|rung| rung.figures.rate),
             ok: each(&|rung| rung.figures.ok),
+            failed: each(&|rung| (rung.figures.rate - rung.figures.ok).max(0.0)),
             p50_ms: each(&|rung| rung.figures.p50),
             p95_ms: each(&|rung| rung.figures.p95),
             p99_ms: each(&|rung| rung.figures.p99),
