@@ -137,7 +137,8 @@ fn svg(chart: &Chart, class: &str, width: f64, height: f64, label: &str) -> Stri
         put!("<text class=\"y\" x=\"{:.1}\" y=\"{:.1}\">{}</text>", frame.left - 6.0, at + 4.0, short(value));
     }
     let whole = |value: &f64| chart.x_unit != "run" || value.fract() == 0.0;
-    for value in nice(frame.x.0, frame.x.1, width / 90.0).into_iter().filter(whole) {
+    let along = if chart.x_unit == "s" { times } else { nice };
+    for value in along(frame.x.0, frame.x.1, width / 90.0).into_iter().filter(whole) {
         let at = frame.x(value);
         put!("<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>", frame.bottom, frame.bottom + 4.0);
         put!("<text class=\"x\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>", height - 8.0, x_label(value, chart.x_unit));
@@ -264,8 +265,24 @@ fn nice(low: f64, high: f64, about: f64) -> Vec<f64> {
     }
     let power = 10_f64.powf(raw.log10().floor());
     let step = power * [1.0, 2.0, 5.0, 10.0].into_iter().find(|step| step * power >= raw).unwrap_or(10.0);
+    multiples(low, high, step)
+}
+
+fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
     let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
     (first..=last).map(|n| n as f64 * step).collect()
+}
+
+/// What minutes and hours are divided into, seconds.
+const TIMES: [f64; 12] = [60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 10_800.0, 21_600.0, 43_200.0, 86_400.0];
+
+/// Times that a clock would show, about so many.
+fn times(low: f64, high: f64, about: f64) -> Vec<f64> {
+    let raw = (high - low) / about.max(1.0);
+    match TIMES.into_iter().find(|step| *step >= raw) {
+        Some(step) if raw > TIMES[0] => multiples(low, high, step),
+        _ => nice(low, high, about),
+    }
 }
 
 /// 0 and the powers of ten from about a unit on.
@@ -319,6 +336,13 @@ mod tests {
         assert_eq!(nice(0.0, 103.0, 5.0), [0.0, 50.0, 100.0]);
         assert_eq!(nice(0.0, 0.9, 4.0), [0.0, 0.5]);
         assert_eq!(nice(3.0, 3.0, 4.0), [3.0]);
+    }
+
+    #[test]
+    fn an_axis_of_hours_has_hours_and_one_of_seconds_round_seconds() {
+        assert_eq!(times(0.0, 86_400.0, 4.0), [0.0, 21_600.0, 43_200.0, 64_800.0, 86_400.0]);
+        assert_eq!(times(0.0, 1800.0, 10.0), [0.0, 300.0, 600.0, 900.0, 1200.0, 1500.0, 1800.0]);
+        assert_eq!(times(0.0, 50.0, 10.0), nice(0.0, 50.0, 10.0));
     }
 
     #[test]
