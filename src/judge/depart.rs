@@ -244,20 +244,17 @@ mod tests {
         assert!(judge(&values, &load).departure.is_some_and(|alarm| alarm.alarm < 210));
     }
 
+    fn with_step(values: &[f64], load: &[f64], step: (usize, usize)) -> Path {
+        let steps = &[step];
+        follow(&Excess { values, scale: &[1.0; 300], floor: &[4.0; 300], load, range: (0, 300), steps }, WINDOWS)
+    }
+
     #[test]
     fn in_a_step_up_it_has_to_last_to_the_end_of_the_step_whatever_comes_behind() {
         let load: Vec<f64> = (0..300).map(|n| if (100..130).contains(&n) { 900.0 } else { 850.0 }).collect();
         let judge = |until: usize| {
             let values: Vec<f64> = (0..300).map(|n| if (102..until).contains(&n) { 60.0 } else { 0.0 }).collect();
-            let excess = Excess {
-                values: &values,
-                scale: &[1.0; 300],
-                floor: &[4.0; 300],
-                load: &load,
-                range: (0, 300),
-                steps: &[(100, 130)],
-            };
-            follow(&excess, WINDOWS)
+            with_step(&values, &load, (100, 130))
         };
         assert!(judge(130).departure.is_some_and(|alarm| (100..110).contains(&alarm.alarm)), "{:?}", judge(130));
         let healed = judge(122);
@@ -270,15 +267,7 @@ mod tests {
         let load: Vec<f64> = (0..300).map(|n| if n < 270 { f64::from(n.min(250)) * 2.0 } else { 900.0 }).collect();
         let judge = |values: &dyn Fn(i32) -> f64| {
             let values: Vec<f64> = (0..300).map(values).collect();
-            let excess = Excess {
-                values: &values,
-                scale: &[1.0; 300],
-                floor: &[4.0; 300],
-                load: &load,
-                range: (0, 300),
-                steps: &[(270, 300)],
-            };
-            follow(&excess, WINDOWS)
+            with_step(&values, &load, (270, 300))
         };
         let stays = judge(&|n| if n > 150 { f64::from(n - 150) * 0.5 } else { 0.0 });
         assert!(stays.departure.is_some_and(|alarm| (148..=162).contains(&alarm.start) && alarm.alarm < 200), "{stays:?}");

@@ -5,7 +5,6 @@ use super::{Finding, profile};
 use crate::correlate::history::Line;
 use crate::correlate::report::numbers::number;
 use crate::correlate::tell::{answer_name, round};
-use crate::text::closest;
 use crate::time::lasted;
 use crate::timeline::ALL;
 use serde::Serialize;
@@ -280,7 +279,7 @@ fn steps(line: &Line, need: &Need) -> Vec<Lack> {
         if matches!(known[..], [] | [ALL]) {
             return Lack::unknown("require_step", step.line, &format!("{}: its line tells no steps", step.value));
         }
-        let near = closest(&step.value, known.iter().copied()).map_or(String::new(), |near| format!(" (is it {near}?)"));
+        let near = profile::near(&step.value, known.iter().copied());
         let text = format!("{} was never asked for{near}; it has {}", step.value, known.join(", "));
         Lack::new("require_step", step.line, text)
     };

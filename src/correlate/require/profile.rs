@@ -54,7 +54,8 @@ fn of_instance(instance: &Instance, line: &Line) -> Vec<Finding> {
     wants.collect()
 }
 
-fn near<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
+/// What was probably meant, in words; nothing where no known word is near.
+pub(super) fn near<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
     closest(word, known).map_or(String::new(), |near| format!(" (is it {near}?)"))
 }
 
