@@ -71,7 +71,7 @@ pub fn find(frame: &Frame, load: &Load, phases: &Phases) -> Option<Knee> {
 /// Bends of 100 resamplings, sorted: blocks of what is left over are put back on the fitted hinge. The generator is fixed:
 /// one run has one answer.
 fn bootstrap(points: &[(f64, f64)], fitted: Hinge) -> Vec<f64> {
-    let at = |x: f64| (fitted.slope * x).min(fitted.ceiling);
+    let at = |x: f64| fitted.at(x).max(0.0);
     // What is left over grows with the rate as counts do.
     let left: Vec<f64> = points.iter().map(|(x, y)| (y - at(*x)) / at(*x).max(1e-9).sqrt()).collect();
     let block = (points.len() / 12).clamp(1, 6);
