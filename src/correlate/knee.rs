@@ -1,10 +1,11 @@
 //! The knee: the rate that the system can do.
 //!
-//! **Question.** Up to which offered rate does goodput follow? **Method.** A hinge `min(b·λ, C)` on goodput
-//! ([`crate::judge::hinge`]), one point every few seconds; a spike can confirm a knee that the climb reached, not make one. It exists only if, beyond it, goodput is
-//! under 95 % of what was offered and the latency of the ok ones is over 1.5 times its value at low load, both. The interval
-//! is a block bootstrap of the points (Künsch 1989). **How it fails.** Without a driver's log there is no offered rate and
-//! no knee; a closed loop never offers more than is done.
+//! **Question.** Up to which offered rate does goodput follow? **Method.** A hinge on goodput ([`crate::judge::hinge`]), one
+//! point every few seconds; a spike can confirm a knee that the climb reached, not make one. It exists only if, beyond it,
+//! goodput is under 95 % of what was offered and the latency of the ok ones is over 1.5 times its value at low load, both.
+//! The interval is a block bootstrap of the points (Künsch 1989). **How it fails.** Without a driver's log there is no
+//! offered rate and no knee; a closed loop never offers more than is done; a knee within 2 % of the highest rate of the climb
+//! may be missed.
 
 use super::align::{Basis, Load};
 use super::gather::Frame;
