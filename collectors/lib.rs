@@ -14,6 +14,8 @@ mod damaged;
 #[cfg(feature = "io")]
 mod declared;
 #[cfg(feature = "io")]
+mod fields;
+#[cfg(feature = "io")]
 pub mod haproxy;
 #[cfg(feature = "io")]
 pub mod host;

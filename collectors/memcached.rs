@@ -13,12 +13,12 @@ mod reply;
 
 use crate::address::{self, Address};
 use crate::api::{Collector, Fault, FaultKind, Gauge, Lack, Reading, Section, Spec, Support};
+use crate::fields::Fields;
 use crate::settings;
 use crate::stream::{self, Stream};
 use gauges::{CPU, CPU_FIELDS, FIELDS, HIT_RATIO};
 use reply::{Reply, number};
 use serde::Deserialize;
-use std::collections::HashMap;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -71,8 +71,6 @@ struct Memcached {
     seen: Option<(Option<f64>, Option<f64>)>,
 }
 
-type Stats = HashMap<String, String>;
-
 impl Memcached {
     async fn connect(&self) -> Result<Box<dyn Stream>, Fault> {
         let failed = |found: &std::io::Error| {
@@ -103,7 +101,7 @@ impl Memcached {
     }
 
     /// The statistics, over a connection that is good for another question.
-    async fn stats(&self, stream: &mut Box<dyn Stream>) -> Result<Stats, Fault> {
+    async fn stats(&self, stream: &mut Box<dyn Stream>) -> Result<Fields, Fault> {
         match self.ask(stream, "stats").await? {
             Reply::Stats(stats) => Ok(stats),
             Reply::Error(line) if line.contains("Too many open connections") => {
@@ -131,8 +129,8 @@ impl Memcached {
 
     /// Whether this version counts accepted connections among the refused ones (1.5.22 does, memcached#619). Where the two
     /// counts are nearly the same, one more connection that is served tells: it must not be counted as refused.
-    async fn miscounts(&self, stats: &Stats, stream: &mut Box<dyn Stream>) -> Result<bool, Fault> {
-        let get = |stats: &Stats, name: &str| stats.get(name).and_then(|text| number(text));
+    async fn miscounts(&self, stats: &Fields, stream: &mut Box<dyn Stream>) -> Result<bool, Fault> {
+        let get = |stats: &Fields, name: &str| stats.get(name).and_then(number);
         let (Some(refused), Some(total)) = (get(stats, "rejected_connections"), get(stats, "total_connections")) else {
             return Ok(false);
         };
@@ -148,20 +146,20 @@ impl Memcached {
         Ok(total_then.is_some_and(|then| then > total) && refused_then.is_some_and(|then| then > refused))
     }
 
-    fn reading(&mut self, stats: &Stats) -> Reading {
+    fn reading(&mut self, stats: &Fields) -> Reading {
         let mut reading = Reading::default();
         for (field, gauge) in FIELDS {
-            match stats.get(*field).map(|text| (text, number(text))) {
+            match stats.get(field).map(|text| (text, number(text))) {
                 Some((_, Some(_))) if self.miscounts && *field == "rejected_connections" => {}
                 Some((_, Some(value))) => reading.put(gauge.name, value),
                 Some((text, None)) => reading.notes.push(format!("{field}: expected a number, found {text:?}")),
                 None => {}
             }
         }
-        let cpu: Option<f64> = CPU_FIELDS.iter().map(|field| stats.get(*field).and_then(|text| number(text))).sum();
+        let cpu: Option<f64> = CPU_FIELDS.iter().map(|field| stats.get(field).and_then(number)).sum();
         reading.put_some(CPU.name, cpu);
 
-        let get = |name: &str| stats.get(name).and_then(|text| number(text));
+        let get = |name: &str| stats.get(name).and_then(number);
         let now = (get("pid"), get("uptime"));
         // In a container every process has the same number.
         let restarted =
@@ -188,7 +186,7 @@ impl Collector for Memcached {
         self.miscounts = self.miscounts(&stats, &mut stream).await?;
         let reading = self.reading(&stats);
         if reading.values.is_empty() {
-            let mut found: Vec<&str> = stats.keys().map(String::as_str).take(8).collect();
+            let mut found: Vec<&str> = stats.iter().map(|(name, _)| name).take(8).collect();
             found.sort_unstable();
             return Err(Fault::new(
                 FaultKind::Nonsense,
@@ -223,12 +221,12 @@ impl Collector for Memcached {
 }
 
 /// What the first answers say.
-fn support(address: &Address, stats: &Stats, settings: Result<Stats, String>, reading: &Reading, miscounts: bool) -> Support {
+fn support(address: &Address, stats: &Fields, settings: Result<Fields, String>, reading: &Reading, miscounts: bool) -> Support {
     let value = |wanted: &str| reading.values.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
     let has = |name: &str| value(name).is_some();
     let mut support = Support {
         product: "memcached".to_owned(),
-        version: stats.get("version").cloned().unwrap_or_default(),
+        version: stats.get("version").unwrap_or_default().to_owned(),
         endpoint: address.to_string(),
         columns: gauges::ALL.iter().filter(|gauge| gauge.is_read() && has(gauge.name)).copied().collect(),
         ..Support::default()
@@ -266,7 +264,7 @@ fn support(address: &Address, stats: &Stats, settings: Result<Stats, String>, re
         Ok(settings) => {
             for name in ["maxconns_fast", "evictions", "tcp_backlog", "item_size_max"] {
                 if let Some(text) = settings.get(name) {
-                    support.facts.push((name.to_owned(), text.as_str().into()));
+                    support.facts.push((name.to_owned(), text.into()));
                 }
             }
             if settings.get("maxconns_fast").is_some_and(|fast| fast == "no") {

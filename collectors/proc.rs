@@ -12,6 +12,9 @@ use std::time::Instant;
 /// Far more than any file read here holds; past it the file is not what its name says.
 const LARGEST: usize = 4 << 20;
 
+/// Room for most files at once. Not more: for a file below `/proc/sys` the kernel zeroes as much memory as it is offered.
+const FIRST: usize = 8 << 10;
+
 /// One file of `/proc`, open for the whole run. The kernel writes its text anew whenever it is read from the start.
 #[derive(Debug)]
 pub(crate) struct ProcFile {
@@ -43,7 +46,7 @@ impl ProcFile {
             None => File::open(&self.path)?,
         };
         if buffer.is_empty() {
-            buffer.resize(32 << 10, 0);
+            buffer.resize(FIRST, 0);
         }
         let mut filled = 0;
         loop {
@@ -67,7 +70,8 @@ impl ProcFile {
 
 /// The lines that have their line end.
 pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"))
+    let mut start = 0;
+    memchr::memchr_iter(b'\n', bytes).map(move |end| &bytes[std::mem::replace(&mut start, end + 1)..end])
 }
 
 /// The words of a line.

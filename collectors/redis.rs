@@ -112,7 +112,7 @@ impl Redis {
         if self.may.cluster
             && let Reply::Text(text) = link.ask(&self.target, redis::cmd("CLUSTER").arg("INFO")).await?
         {
-            info.join(Info::parse(&text));
+            info.join(&Info::parse(&text));
         }
         link.slowest = Duration::ZERO;
         Ok(Ok(Asked { roundtrip, info, slowlog }))

@@ -92,10 +92,14 @@ pub fn unescape(cell: &str) -> String {
 /// Appends a number: a dot, no thousands separator, no exponent. A value that is not finite is an empty cell.
 pub fn push_number(out: &mut String, value: f64) {
     use std::fmt::Write as _;
-    if value.is_finite() {
-        // `Display` of a float never writes an exponent; writing to a String cannot fail.
-        let _ = write!(out, "{}", if value == 0.0 { 0.0 } else { value });
-    }
+    // Most values are counts, and a whole number is written in a fraction of the time that a float takes.
+    let whole = value as i64;
+    // `Display` of a float never writes an exponent; writing to a String cannot fail.
+    let _ = match value {
+        _ if whole as f64 == value && whole.unsigned_abs() < 1 << f64::MANTISSA_DIGITS => write!(out, "{whole}"),
+        _ if value.is_finite() => write!(out, "{value}"),
+        _ => Ok(()),
+    };
 }
 
 /// Reads a number cell: NaN for an empty one, `None` for something that is no number.
@@ -206,6 +210,20 @@ mod tests {
         #[test]
         fn the_fast_path_agrees_with_the_general_parser(text in "-?[0-9]{1,9}(\\.[0-9]{1,6})?") {
             prop_assert_eq!(parse_number(text.as_bytes()), text.parse().ok());
+        }
+    }
+
+    #[test]
+    fn whole_numbers_are_written_as_floats_are_however_large() {
+        for value in [0.0, 1.0, -5.0, 4_294_967_296.0, 9_007_199_254_740_991.0, 9_007_199_254_740_992.0, -1e16, 1e19, 1e300] {
+            let mut cell = String::new();
+            push_number(&mut cell, value);
+            assert_eq!(cell, value.to_string());
+        }
+        for (value, written) in [(-0.0, "0"), (f64::NAN, ""), (f64::INFINITY, ""), (f64::NEG_INFINITY, "")] {
+            let mut cell = String::new();
+            push_number(&mut cell, value);
+            assert_eq!(cell, written);
         }
     }
 

@@ -1,12 +1,12 @@
 //! What memcached answers to `stats`: lines `STAT name value`, then `END`; or one line that begins with `ERROR`.
 
-use std::collections::HashMap;
+use crate::fields::{self, Fields};
 
 /// A whole answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Reply {
     /// Every statistic by its name, the values as the server writes them.
-    Stats(HashMap<String, String>),
+    Stats(Fields),
     /// `ERROR …`, `CLIENT_ERROR …`, `SERVER_ERROR …`: the line.
     Error(String),
     /// Not memcached: how it begins.
@@ -20,19 +20,17 @@ const LARGEST: usize = 1 << 20;
 
 /// The answer that these bytes are, or `None` while it is not whole.
 pub(super) fn parse(bytes: &[u8]) -> Option<Reply> {
-    let mut stats = HashMap::new();
+    let mut stats = Fields::default();
     let mut rest = bytes;
     while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
         let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
         rest = &rest[end + 1..];
-        let text = String::from_utf8_lossy(line);
+        let text = fields::text(line);
         let mut words = text.splitn(3, ' ');
         match (words.next(), words.next(), words.next()) {
             // One question, one answer: what follows belongs to no question.
             (Some("END"), None, None) if rest.is_empty() => return Some(Reply::Stats(stats)),
-            (Some("STAT"), Some(name), value) => {
-                stats.insert(name.to_owned(), value.unwrap_or_default().to_owned());
-            }
+            (Some("STAT"), Some(name), value) => stats.push(name, value.unwrap_or_default()),
             (Some(word), _, _) if stats.is_empty() && ERRORS.contains(&word) => return Some(Reply::Error(text.into_owned())),
             _ => return Some(Reply::Foreign(beginning(line))),
         }
@@ -67,12 +65,12 @@ mod tests {
     #[test]
     fn a_real_answer_is_taken_by_name() {
         let Some(Reply::Stats(stats)) = parse(STATS) else { panic!() };
-        assert_eq!(stats.len(), 92);
-        assert_eq!(stats["version"], "1.6.18");
-        assert_eq!(stats["rusage_user"], "0.111980");
+        assert_eq!(stats.iter().count(), 92);
+        assert_eq!(stats.get("version"), Some("1.6.18"));
+        assert_eq!(stats.get("rusage_user"), Some("0.111980"));
         let Some(Reply::Stats(settings)) = parse(SETTINGS) else { panic!() };
-        assert_eq!(settings["maxconns_fast"], "yes");
-        assert_eq!(settings["stat_key_prefix"], ":");
+        assert_eq!(settings.get("maxconns_fast"), Some("yes"));
+        assert_eq!(settings.get("stat_key_prefix"), Some(":"));
     }
 
     #[test]
@@ -121,7 +119,9 @@ mod tests {
     fn an_answer_changed_at_any_byte_gives_what_is_written_there_or_nothing() {
         for answer in [STATS, SETTINGS] {
             let numbers = |bytes: &[u8]| match parse(bytes) {
-                Some(Reply::Stats(stats)) => stats.into_iter().filter_map(|(name, text)| Some((name, number(&text)?))).collect(),
+                Some(Reply::Stats(stats)) => {
+                    stats.iter().filter_map(|(name, text)| Some((name.to_owned(), number(text)?))).collect()
+                }
                 _ => Vec::new(),
             };
             hold(answer, numbers, is_written);
@@ -139,7 +139,7 @@ mod tests {
             let mut bytes = STATS.to_vec();
             bytes[at] = byte;
             if let Some(Reply::Stats(stats)) = parse(&bytes) {
-                prop_assert!(stats.len() >= 90, "{}", stats.len());
+                prop_assert!(stats.iter().count() >= 90, "{stats:?}");
             }
         }
     }

@@ -1,12 +1,12 @@
 //! The reply of `SHOW GLOBAL STATUS` (and other replies of names and values) as numbers. Pure, and strict in one point:
 //! what is not a plain number of its kind is missing, never 0.
 
+use crate::fields::Fields;
 use crate::sql::{Row, cell};
-use std::collections::HashMap;
 
 /// Names and values as the server wrote them.
 #[derive(Clone, Debug, Default)]
-pub struct Pairs(HashMap<String, String>);
+pub struct Pairs(Fields);
 
 /// Why a name gives no number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,13 +23,14 @@ const SENTINEL: i128 = 1 << 63;
 impl Pairs {
     /// Takes rows of a name and a value; the last of several values wins. Names are compared without case: products differ.
     pub fn of_rows(rows: &[Row]) -> Self {
-        let pairs = rows.iter().filter_map(|row| Some((cell(row, 0)?.to_ascii_lowercase(), cell(row, 1)?.to_owned())));
-        Self(pairs.collect())
+        let mut pairs = Fields::default();
+        pairs.extend(rows.iter().filter_map(|row| cell(row, 0).zip(cell(row, 1))));
+        Self(pairs)
     }
 
     /// The text behind a name.
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.0.get(&name.to_ascii_lowercase()).map(String::as_str)
+        self.0.get_in_any_case(name)
     }
 
     /// Whether the name is there, with whatever value.

@@ -1,6 +1,6 @@
 //! What each field of `INFO` means.
 
-use super::info::Info;
+use super::info::{Info, number};
 use crate::api::{Class, Gauge, Layer, Source, Unit, Worse};
 
 /// Where a gauge's value comes from; the first that the server tells counts.
@@ -51,7 +51,7 @@ impl Origin {
         };
         names.iter().find_map(|name| {
             let text = info.text(name)?;
-            (info.number(name).is_none() && !text.starts_with('-')).then_some((*name, text))
+            (number(text).is_none() && !text.starts_with('-')).then_some((*name, text))
         })
     }
 }

@@ -1,11 +1,12 @@
 //! The text of `INFO`: lines `name:value` under headings `# Section`, found by name in whatever order and number.
 
-use std::collections::{BTreeSet, HashMap};
+use crate::fields::{self, Fields};
+use std::collections::BTreeSet;
 
 /// One answer, taken apart. Only lines with their line end count: a number at a place where the text was cut is not a number.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Info {
-    fields: HashMap<String, String>,
+    fields: Fields,
     /// Sections that are whole, since another one begins after them.
     whole: BTreeSet<String>,
 }
@@ -14,22 +15,22 @@ impl Info {
     /// Takes a text apart. What is no `name:value` is passed over.
     pub fn parse(text: &[u8]) -> Self {
         let (mut info, mut section) = (Self::default(), None);
-        for line in text.split_inclusive(|byte| *byte == b'\n') {
-            let Some(line) = line.strip_suffix(b"\n") else { break };
-            let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
+        for line in fields::text(text).split_inclusive('\n') {
+            let Some(line) = line.strip_suffix('\n') else { break };
+            let line = line.strip_suffix('\r').unwrap_or(line);
             if let Some(heading) = line.strip_prefix('#') {
                 let heading = heading.trim().to_ascii_lowercase();
                 info.whole.extend(section.replace(heading));
             } else if let Some((name, value)) = line.split_once(':') {
-                info.fields.insert(name.to_owned(), value.to_owned());
+                info.fields.push(name, value);
             }
         }
         info
     }
 
     /// Takes the fields of another answer in, such as `CLUSTER INFO`'s.
-    pub fn join(&mut self, other: Self) {
-        self.fields.extend(other.fields);
+    pub fn join(&mut self, other: &Self) {
+        self.fields.extend(other.fields.iter());
     }
 
     /// Whether it holds anything.
@@ -39,7 +40,7 @@ impl Info {
 
     /// A field as the server writes it.
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.fields.get(name).map(String::as_str)
+        self.fields.get(name)
     }
 
     /// A field as a number; a negative one is a sentinel (`-1`), not an amount.
@@ -58,7 +59,7 @@ impl Info {
         match self.text(&format!("errorstat_{kind}")) {
             Some(value) => part(value, "count"),
             // Past 128 kinds the server stops counting them one by one, and says so in their place.
-            None if self.fields.keys().any(|name| name.starts_with("errorstat_ERRORSTATS_")) => None,
+            None if self.fields.iter().any(|(name, _)| name.starts_with("errorstat_ERRORSTATS_")) => None,
             None => self.whole.contains("errorstats").then_some(0.0),
         }
     }
@@ -74,7 +75,7 @@ impl Info {
     /// most bytes that one has not confirmed.
     pub fn replicas(&self) -> (Option<f64>, Option<f64>) {
         let online = |value: &&str| value.split(',').any(|part| part == "state=online");
-        let lines = self.fields.iter().filter(|(name, _)| numbered(name, "slave")).map(|(_, value)| value.as_str());
+        let lines = self.fields.iter().filter(|(name, _)| numbered(name, "slave")).map(|(_, value)| value);
         let (mut silent, mut behind) = (None, None);
         let written = self.number("master_repl_offset");
         for line in lines.filter(online) {
@@ -98,7 +99,8 @@ fn larger(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     a.into_iter().chain(b).reduce(f64::max)
 }
 
-fn number(text: &str) -> Option<f64> {
+/// A text as a number, as [`Info::number`] takes it.
+pub(super) fn number(text: &str) -> Option<f64> {
     text.trim().parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0)
 }
 
@@ -169,8 +171,8 @@ mod tests {
             let whole = Info::parse(text);
             for end in 0..text.len() {
                 let cut = Info::parse(&text[..end]);
-                for (name, value) in &cut.fields {
-                    assert_eq!(whole.text(name), Some(value.as_str()), "{name} after a cut at byte {end}");
+                for (name, value) in cut.fields.iter() {
+                    assert_eq!(whole.text(name), Some(value), "{name} after a cut at byte {end}");
                 }
                 assert!(cut.errors("OOM").is_none_or(|count| Some(count) == whole.errors("OOM")));
             }
@@ -182,7 +184,7 @@ mod tests {
         let numbers = |text: &[u8]| {
             let info = Info::parse(text);
             let _ = (info.replicas(), info.errors("OOM"));
-            let all = info.fields.keys().filter_map(|name| Some((name.clone(), info.number(name)?)));
+            let all = info.fields.iter().filter_map(|(name, _)| Some((name.to_owned(), info.number(name)?)));
             all.chain(info.keys().map(|keys| ("all keys".to_owned(), keys))).collect::<Vec<_>>()
         };
         for text in [REDIS, VALKEY] {

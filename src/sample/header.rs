@@ -28,14 +28,18 @@ impl Columns {
     /// Puts a reading's values into a row. Gives the names that have no column: they were not there at the start.
     pub fn fill(&self, reading: &Reading, row: &mut [Option<f64>]) -> Vec<&'static str> {
         let mut unknown = Vec::new();
-        for (n, (name, value)) in reading.values.iter().enumerate() {
+        let mut next = 0;
+        for (name, value) in &reading.values {
             // Collectors give their values in the order of their columns, mostly.
-            let place = match self.gauges.get(n) {
-                Some(gauge) if std::ptr::eq(gauge.name, *name) || gauge.name == *name => Some(n),
+            let place = match self.gauges.get(next) {
+                Some(gauge) if std::ptr::eq(gauge.name, *name) || gauge.name == *name => Some(next),
                 _ => self.places.get(name).copied(),
             };
             match place {
-                Some(place) => row[self.first + place] = value.is_finite().then_some(*value),
+                Some(place) => {
+                    row[self.first + place] = value.is_finite().then_some(*value);
+                    next = place + 1;
+                }
                 None => unknown.push(*name),
             }
         }
