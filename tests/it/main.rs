@@ -38,6 +38,7 @@ mod support {
     pub mod declared;
     pub mod held;
     pub mod made;
+    pub mod making;
     pub mod memcached;
     pub mod postgres;
     pub mod raw;
