@@ -9,6 +9,7 @@
 #[path = "used/used.rs"]
 mod used;
 
+#[allow(dead_code, reason = "each maker uses its part")]
 #[path = "../tests/it/support/making.rs"]
 mod making;
 
