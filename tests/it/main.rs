@@ -35,6 +35,7 @@ mod correlate {
 }
 
 mod support {
+    pub mod collector;
     pub mod declared;
     pub mod held;
     pub mod made;
