@@ -9,17 +9,17 @@
 #[path = "used/used.rs"]
 mod used;
 
+#[allow(dead_code, reason = "each maker uses its part")]
+#[path = "../tests/it/support/making.rs"]
+mod making;
+
 use collectors::api::{Class, Gauge, Layer, Unit};
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use making::{Chance, Making, START};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 use used::{cpu_seconds, peak_mb};
-use whatgives::ticks::{Header, Meaning, Target, Writer};
-use whatgives::timeline::{ALL, Driver, Interval, Offered, Timeline};
 
-const START: i64 = 1_795_000_000_000;
 const TICKS_A_SECOND: usize = 10;
 const COLUMNS: usize = 300;
 const POOL: f64 = 100.0;
@@ -79,50 +79,28 @@ fn offered(share: f64) -> f64 {
 
 /// The ticks and a driver's log by the second.
 fn make(ticks: &Path, log: &Path, rows: usize) {
-    let mut header = Header::default();
-    header.run.start_unix_ms = START;
-    header.run.tick_ms = 1000.0 / TICKS_A_SECOND as f64;
-    header.targets.push(Target { instance: "app".into(), collector: "made".into(), ..Target::default() });
-    header.columns.push("app.up".into());
     let classes = [Class::Queue, Class::WaitSum, Class::Throughput, Class::Utilisation, Class::Level, Class::Event];
-    let mut add = |gauge: Gauge| {
-        let column = format!("app.{}", gauge.name);
-        header.gauges.push((column.clone(), Meaning::of_gauge("app", &gauge)));
-        header.columns.push(column);
-    };
-    add(Gauge::new("pool_waiting", Class::Queue, Unit::Count, "").at(Layer::Pool, "connection pool"));
+    let mut gauges = vec![("app", Gauge::new("pool_waiting", Class::Queue, Unit::Count, "").at(Layer::Pool, "connection pool"))];
     for n in 0..COLUMNS - 2 {
         let name: &'static str = Box::leak(format!("gauge_{n}").into_boxed_str());
         let class = classes[n % classes.len()];
-        add(match class {
-            Class::WaitSum | Class::Throughput | Class::Event => {
-                Gauge::counter(name, class, if class == Class::WaitSum { Unit::Milliseconds } else { Unit::Count }, "")
-            }
+        let gauge = match class {
+            Class::WaitSum => Gauge::counter(name, class, Unit::Milliseconds, ""),
+            Class::Throughput | Class::Event => Gauge::counter(name, class, Unit::Count, ""),
             _ => Gauge::new(name, class, Unit::Count, ""),
-        });
+        };
+        gauges.push(("app", gauge));
     }
-    let out = BufWriter::with_capacity(1 << 20, File::create(ticks).expect("created"));
-    let mut out = Writer::new(out, &header).expect("a header");
-    let mut timeline = Timeline {
-        driver: Driver {
-            driver: "made".into(),
-            offered: Offered::Scheduled,
-            latency: "ok".into(),
-            window_ms: 1000.0,
-            ..Driver::default()
-        },
-        ..Timeline::default()
-    };
-    let (mut state, mut waiting, mut counters) = (88_172_645_463_325_252_u64, 0.0_f64, vec![0.0; COLUMNS]);
-    let mut cells = vec![Some(0.0); header.columns.len()];
+    let mut making = Making::new(ticks, log, 1000 / TICKS_A_SECOND as u64, &gauges);
+    let (mut chance, mut waiting, mut counters) = (Chance(88_172_645_463_325_252), 0.0_f64, vec![0.0; COLUMNS]);
+    let mut cells = vec![Some(0.0); COLUMNS];
     for row in 0..rows {
         let rate = offered(row as f64 / rows as f64);
         waiting = (waiting + (rate - POOL) / TICKS_A_SECOND as f64).clamp(0.0, 200.0);
         cells[0] = Some(1.0);
         cells[1] = Some(waiting.round());
         for n in 0..COLUMNS - 2 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let noise = (state >> 40) as f64 / (1_u64 << 24) as f64;
+            let noise = chance.uniform();
             cells[n + 2] = Some(match classes[n % classes.len()] {
                 Class::Throughput => {
                     counters[n] += (rate.min(POOL) / TICKS_A_SECOND as f64 * (0.9 + 0.2 * noise)).round();
@@ -138,28 +116,14 @@ fn make(ticks: &Path, log: &Path, rows: usize) {
                 _ => f64::from(u8::from(noise > 0.98)),
             });
         }
-        let unix_ms = START + (row * 1000 / TICKS_A_SECOND) as i64;
-        out.row(row as u64, unix_ms, 0.2, &cells, &[]).expect("a row");
+        making.tick(row, &cells);
         if row % TICKS_A_SECOND == 0 {
+            let unix_ms = START + (row * 1000 / TICKS_A_SECOND) as i64;
             let latency = 50.0 + 1000.0 * waiting / POOL;
-            timeline.intervals.push(Interval {
-                unix_ms,
-                dur_ms: 1000.0,
-                step: ALL.into(),
-                offered: Some(rate),
-                started: Some(rate),
-                ok: Some(rate.min(POOL)),
-                failed: Some(0.0),
-                p50_ms: Some(latency),
-                p95_ms: Some(1.6 * latency),
-                p99_ms: Some(2.0 * latency),
-                ..Interval::default()
-            });
+            making.timeline.intervals.push(making::second(unix_ms, rate, rate, rate.min(POOL), latency));
         }
     }
-    let mut log = BufWriter::new(File::create(log).expect("created"));
-    timeline.write(&mut log).expect("a timeline");
-    log.flush().unwrap();
+    making.finish();
 }
 
 const PANDAS: &str = "

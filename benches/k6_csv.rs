@@ -125,29 +125,36 @@ fn requests(rows: u64) -> impl Iterator<Item = (usize, u64, f64, bool)> {
     })
 }
 
+/// What k6 tells of a request.
+fn of_request(ms: f64, good: bool) -> [(&'static str, f64); 9] {
+    [
+        ("http_reqs", 1.0),
+        ("http_req_duration", ms),
+        ("http_req_blocked", 0.004),
+        ("http_req_connecting", 0.0),
+        ("http_req_tls_handshaking", 0.0),
+        ("http_req_sending", 0.02),
+        ("http_req_waiting", ms - 0.05),
+        ("http_req_receiving", 0.03),
+        ("http_req_failed", if good { 0.0 } else { 1.0 }),
+    ]
+}
+
+/// And of an iteration.
+fn of_iteration(ms: f64) -> [(&'static str, f64); 4] {
+    [("data_sent", 96.0), ("data_received", 167.0), ("iteration_duration", ms + 0.1), ("iterations", 1.0)]
+}
+
 fn k6_csv(path: &Path, rows: u64) {
     let mut out = BufWriter::with_capacity(1 << 20, std::fs::File::create(path).expect("created"));
     writeln!(out, "metric_name,timestamp,metric_value,check,error,error_code,expected_response,group,method,name,proto,scenario,service,status,subproto,tls_version,url,extra_tags,metadata").unwrap();
     for (step, end_us, ms, good) in requests(rows) {
         let (end, (method, url), status) = (end_us / 1_000_000, STEPS[step], if good { 200 } else { 503 });
         let tags = format!(",,,,{good},,{method},{url},HTTP/1.1,onsale,,{status},,,{url},,");
-        let failed = if good { 0.0 } else { 1.0 };
-        for (metric, value) in [
-            ("http_reqs", 1.0),
-            ("http_req_duration", ms),
-            ("http_req_blocked", 0.004),
-            ("http_req_connecting", 0.0),
-            ("http_req_tls_handshaking", 0.0),
-            ("http_req_sending", 0.02),
-            ("http_req_waiting", ms - 0.05),
-            ("http_req_receiving", 0.03),
-            ("http_req_failed", failed),
-        ] {
+        for (metric, value) in of_request(ms, good) {
             writeln!(out, "{metric},{end},{value:.6}{tags}").unwrap();
         }
-        for (metric, value) in
-            [("data_sent", 96.0), ("data_received", 167.0), ("iteration_duration", ms + 0.1), ("iterations", 1.0)]
-        {
+        for (metric, value) in of_iteration(ms) {
             writeln!(out, "{metric},{end},{value:.6},,,,,,,,,onsale,,,,,,,").unwrap();
         }
     }
@@ -168,26 +175,14 @@ fn k6_json(path: &Path, rows: u64) {
         let tags = format!(
             "{{\"expected_response\":\"{good}\",\"group\":\"\",\"method\":\"{method}\",\"name\":\"{url}\",\"proto\":\"HTTP/1.1\",\"scenario\":\"onsale\",\"status\":\"{status}\",\"url\":\"{url}\"}}"
         );
-        for (metric, value) in [
-            ("http_reqs", 1.0),
-            ("http_req_duration", ms),
-            ("http_req_blocked", 0.004),
-            ("http_req_connecting", 0.0),
-            ("http_req_tls_handshaking", 0.0),
-            ("http_req_sending", 0.02),
-            ("http_req_waiting", ms - 0.05),
-            ("http_req_receiving", 0.03),
-            ("http_req_failed", 0.0),
-        ] {
+        for (metric, value) in of_request(ms, good) {
             writeln!(
                 out,
                 "{{\"metric\":\"{metric}\",\"type\":\"Point\",\"data\":{{\"time\":\"{time}\",\"value\":{value},\"tags\":{tags}}}}}"
             )
             .unwrap();
         }
-        for (metric, value) in
-            [("data_sent", 96.0), ("data_received", 167.0), ("iteration_duration", ms + 0.1), ("iterations", 1.0)]
-        {
+        for (metric, value) in of_iteration(ms) {
             writeln!(out, "{{\"metric\":\"{metric}\",\"type\":\"Point\",\"data\":{{\"time\":\"{time}\",\"value\":{value},\"tags\":{{\"scenario\":\"onsale\"}}}}}}").unwrap();
         }
     }

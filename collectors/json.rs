@@ -242,16 +242,9 @@ mod tests {
     use super::*;
     use crate::api::{Class, Kind};
     use crate::http::fake;
-    use std::time::Duration;
 
     fn opened(url: &Url, settings: &str) -> Result<Box<dyn Collector>, Fault> {
-        open(&Section {
-            instance: "app".to_owned(),
-            endpoint: url.to_string(),
-            settings: toml::from_str(settings).unwrap(),
-            timeout: Duration::from_secs(1),
-            tick: Duration::from_secs(1),
-        })
+        open(&Section::of("app", url.as_str(), settings))
     }
 
     fn serving(body: &'static str) -> Url {

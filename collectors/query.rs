@@ -250,26 +250,13 @@ impl Collector for Query {
 mod tests {
     use super::*;
     use crate::api::Class;
-    use std::time::Duration;
 
     fn opened(endpoint: &str, text: &str) -> Result<Box<dyn Collector>, Fault> {
-        open(&Section {
-            instance: "outbox".to_owned(),
-            endpoint: endpoint.to_owned(),
-            settings: toml::from_str(text).unwrap(),
-            timeout: Duration::from_secs(1),
-            tick: Duration::from_secs(1),
-        })
+        open(&Section::of("outbox", endpoint, text))
     }
 
     fn query(text: &str) -> Query {
-        let section = Section {
-            instance: "jobs_pending".to_owned(),
-            endpoint: String::new(),
-            settings: toml::Table::new(),
-            timeout: Duration::from_secs(1),
-            tick: Duration::from_secs(1),
-        };
+        let section = Section::of("jobs_pending", "", "");
         let mut table: toml::Table = toml::from_str(text).unwrap();
         let declared = Declared::take("x", &mut table).unwrap();
         Query {

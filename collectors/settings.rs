@@ -69,7 +69,6 @@ pub fn expand_home(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -78,13 +77,7 @@ mod tests {
     }
 
     fn section(text: &str) -> Section {
-        Section {
-            instance: "db".to_owned(),
-            endpoint: String::new(),
-            settings: toml::from_str(text).unwrap(),
-            timeout: Duration::from_secs(1),
-            tick: Duration::from_secs(1),
-        }
+        Section::of("db", "", text)
     }
 
     #[test]

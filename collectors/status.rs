@@ -128,7 +128,6 @@ impl Collector for Status {
 mod tests {
     use super::*;
     use crate::http::fake::{pages, run};
-    use std::time::Duration;
 
     const APACHE: &str = include_str!("../fixtures/apache/2.4.71/event-extended.txt");
     const NGINX: &str = include_str!("../fixtures/nginx/1.22.1/stub_status.txt");
@@ -138,13 +137,7 @@ mod tests {
     const METRICS: &str = include_str!("../fixtures/metrics/haproxy-2.6.prom");
 
     fn started(endpoint: &str, settings: &str) -> Result<(Support, Reading), Fault> {
-        let mut collector = open(&Section {
-            instance: "web".to_owned(),
-            endpoint: endpoint.to_owned(),
-            settings: toml::from_str(settings).unwrap(),
-            timeout: Duration::from_millis(500),
-            tick: Duration::from_secs(1),
-        })?;
+        let mut collector = open(&Section::of("web", endpoint, settings))?;
         run(async { Ok((collector.start().await?, collector.read().await?)) })
     }
 

@@ -77,12 +77,6 @@ impl Hist {
         None
     }
 
-    /// The mean in milliseconds, within the bucket error; `None` if empty.
-    pub fn mean_ms(&self) -> Option<f64> {
-        let sum: f64 = self.buckets.iter().map(|(bucket, count)| middle_ms(*bucket) * *count as f64).sum();
-        (self.count > 0).then(|| sum / self.count as f64)
-    }
-
     /// Reads a cell; `None` if it is none.
     pub fn parse(cell: &str) -> Option<Self> {
         let mut hist = Self::default();

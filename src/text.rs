@@ -1,8 +1,10 @@
 //! What the plain files share: cells without quoting, numbers without exponents, and errors that name file and line.
 
 use flate2::read::MultiGzDecoder;
+use serde::de::DeserializeOwned;
+use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 /// An input file that cannot be used: which, where, what was found.
@@ -48,6 +50,96 @@ pub fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     let packed = magic == [0x1f, 0x8b];
     let whole = Cursor::new(magic).chain(file);
     Ok(if packed { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) })
+}
+
+/// The lines of a plain file, one after the other.
+pub struct Lines<R> {
+    path: PathBuf,
+    input: R,
+    line: Vec<u8>,
+    number: u64,
+}
+
+impl Lines<BufReader<Box<dyn Read>>> {
+    /// Of a file, plain or a gzip.
+    pub fn open(path: &Path) -> Result<Self, InputError> {
+        let file = open(path).map_err(|why| InputError::new(path, format!("cannot be opened: {why}")))?;
+        Ok(Self::new(path, BufReader::with_capacity(1 << 18, file)))
+    }
+}
+
+impl<R: BufRead> Lines<R> {
+    /// Of anything; `path` only names it in errors.
+    pub fn new(path: &Path, input: R) -> Self {
+        Self { path: path.to_owned(), input, line: Vec::new(), number: 0 }
+    }
+
+    /// Reads the next line; `Some(false)` for a last one that has no end.
+    pub fn advance(&mut self) -> Result<Option<bool>, InputError> {
+        self.line.clear();
+        self.number += 1;
+        let n = self.input.read_until(b'\n', &mut self.line).map_err(|why| self.error(format!("cannot be read: {why}")))?;
+        if n == 0 {
+            return Ok(None);
+        }
+        let whole = self.line.last() == Some(&b'\n');
+        while matches!(self.line.last(), Some(b'\n' | b'\r')) {
+            self.line.pop();
+        }
+        Ok(Some(whole))
+    }
+
+    /// The line that was read last, without its end.
+    pub fn line(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// The same as text; a byte order mark is none of it.
+    pub fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&self.line))
+    }
+
+    /// An error about that line.
+    pub fn error(&self, what: impl Into<String>) -> InputError {
+        InputError::new(&self.path, what).at(self.number)
+    }
+
+    /// What stands as JSON behind the mark that the line begins with.
+    pub fn json<T: DeserializeOwned>(&self, mark: &str, text: Option<&str>) -> Result<T, InputError> {
+        let parsed = serde_json::from_str(text.unwrap_or_default());
+        parsed.map_err(|why| self.error(format!("the {mark} line is not as expected: {why}")))
+    }
+
+    /// Reads the first line, which must be this one.
+    pub fn first(&mut self, expected: &str, hint: &str) -> Result<(), InputError> {
+        if self.advance()?.is_none() {
+            return Err(InputError::new(&self.path, "is empty"));
+        }
+        let text = self.text();
+        if text.trim_end() == expected {
+            return Ok(());
+        }
+        let found: String = text.chars().take(60).collect();
+        Err(self.error(format!("expected {expected:?}, found {found:?}")).hint(hint))
+    }
+
+    /// The line as the names of the columns, among which these must be.
+    pub fn columns(&self, needed: &[&str]) -> Result<Vec<String>, InputError> {
+        let names: Vec<String> = self.text().split('\t').map(unescape).collect();
+        match needed.iter().find(|needed| !names.iter().any(|name| name == **needed)) {
+            Some(needed) => Err(self.error(format!("the line of column names has no column {needed}"))),
+            None => Ok(names),
+        }
+    }
+}
+
+/// The cells of a line, each with its column's name.
+pub fn cells<'a>(names: &'a [String], line: &'a str) -> Result<impl Iterator<Item = (&'a str, &'a str)>, String> {
+    let found = line.split('\t').count();
+    if found != names.len() {
+        return Err(format!("expected {} cells, found {found}", names.len()));
+    }
+    Ok(names.iter().map(String::as_str).zip(line.split('\t')))
 }
 
 /// Appends a text cell: tab, line ends and backslash escaped, and `#` and `"` too, at which pandas and DuckDB would cut or

@@ -10,7 +10,7 @@
 //! is unknown. `hist` is [`crate::hist`]'s cell.
 
 use crate::hist::Hist;
-use crate::text::{InputError, parse_number, push_escaped, push_number, unescape};
+use crate::text::{self, InputError, Lines, parse_number, push_escaped, push_number, unescape};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Write};
 use std::path::Path;
@@ -200,32 +200,20 @@ impl Timeline {
     }
 
     /// Reads the neutral form; `path` only names it in errors. A cut last line is dropped.
-    pub fn read(path: &Path, mut input: impl BufRead) -> Result<Self, InputError> {
-        let (mut timeline, mut names, mut line, mut number) = (Self::default(), Vec::new(), Vec::new(), 0);
-        loop {
-            line.clear();
-            number += 1;
-            let error = |what: String| InputError::new(path, what).at(number);
-            if input.read_until(b'\n', &mut line).map_err(|why| error(format!("cannot be read: {why}")))? == 0 {
-                break;
-            }
-            let whole = line.last() == Some(&b'\n');
-            let text = String::from_utf8_lossy(&line);
-            let text = text.trim_start_matches('\u{feff}').trim_end_matches(['\n', '\r']);
+    pub fn read(path: &Path, input: impl BufRead) -> Result<Self, InputError> {
+        let (mut timeline, mut names, mut lines) = (Self::default(), Vec::new(), Lines::new(path, input));
+        while let Some(whole) = lines.advance()? {
+            let text = lines.text();
             if let Some(json) = text.strip_prefix("#driver\t") {
-                timeline.driver =
-                    serde_json::from_str(json).map_err(|why| error(format!("the #driver line is not as expected: {why}")))?;
+                timeline.driver = lines.json("#driver", Some(json))?;
             } else if text.starts_with('#') || text.is_empty() {
             } else if names.is_empty() {
-                names = text.split('\t').map(str::to_owned).collect();
-                if let Some(needed) = ["unix_ms", "dur_ms"].into_iter().find(|needed| !names.iter().any(|name| name == needed)) {
-                    return Err(error(format!("the line of column names has no column {needed}")));
-                }
+                names = lines.columns(&["unix_ms", "dur_ms"])?;
             } else {
-                match interval(&names, text) {
+                match interval(&names, &text) {
                     Ok(interval) => timeline.intervals.push(interval),
                     Err(_) if !whole => {}
-                    Err(what) => return Err(error(what)),
+                    Err(what) => return Err(lines.error(what)),
                 }
             }
         }
@@ -234,18 +222,14 @@ impl Timeline {
 }
 
 fn interval(names: &[String], text: &str) -> Result<Interval, String> {
-    let cells: Vec<&str> = text.split('\t').collect();
-    if cells.len() != names.len() {
-        return Err(format!("expected {} cells, found {}", names.len(), cells.len()));
-    }
     let mut row = Interval { step: ALL.to_owned(), ..Interval::default() };
-    for (name, cell) in names.iter().zip(cells) {
+    for (name, cell) in text::cells(names, text)? {
         let number = || match parse_number(cell.as_bytes()) {
             Some(value) => Ok((!value.is_nan()).then_some(value)),
             None => Err(format!("expected a number in column {name}, found {cell:?}")),
         };
         let needed = || number()?.ok_or_else(|| format!("column {name} is empty"));
-        match name.as_str() {
+        match name {
             "unix_ms" => row.unix_ms = needed()? as i64,
             "dur_ms" => row.dur_ms = needed()?,
             "step" => row.step = unescape(cell),

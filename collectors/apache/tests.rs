@@ -2,20 +2,13 @@ use super::*;
 use crate::http::fake::{pages, run, said};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 const EVENT: &str = include_str!("../../fixtures/apache/2.4.71/event-extended.txt");
 const OFF: &str = include_str!("../../fixtures/apache/2.4.71/event-extended-off.txt");
 const HTML: &str = include_str!("../../fixtures/apache/2.4.71/event-not-auto.html");
 
 fn collector(endpoint: &str, settings: &str) -> Result<Box<dyn Collector>, Fault> {
-    open(&Section {
-        instance: "web".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::from_str(settings).unwrap(),
-        timeout: Duration::from_millis(500),
-        tick: Duration::from_secs(1),
-    })
+    open(&Section::of("web", endpoint, settings))
 }
 
 fn started(endpoint: &str, settings: &str) -> (Box<dyn Collector>, Result<Support, Fault>) {

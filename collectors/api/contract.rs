@@ -41,6 +41,20 @@ pub struct Section {
     pub tick: Duration,
 }
 
+#[cfg(test)]
+impl Section {
+    /// As a test gives it, with lines of configuration.
+    pub(crate) fn of(instance: &str, endpoint: &str, settings: &str) -> Self {
+        Self {
+            instance: instance.to_owned(),
+            endpoint: endpoint.to_owned(),
+            settings: settings.parse().unwrap(),
+            timeout: Duration::from_millis(800),
+            tick: Duration::from_secs(1),
+        }
+    }
+}
+
 /// One target, asked once a tick.
 ///
 /// The caller owns the deadline and keeps one read in flight: a read that is late is left to end by itself and its

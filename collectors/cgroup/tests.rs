@@ -1,18 +1,10 @@
 use super::*;
-use std::time::Duration;
 
 const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/cgroup");
 
 fn opened(endpoint: &str, root: &Path, proc: &Path) -> Box<dyn Collector> {
     let settings = format!("root = {root:?}\nproc = {proc:?}");
-    open(&Section {
-        instance: "app".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::from_str(&settings).unwrap(),
-        timeout: Duration::from_secs(1),
-        tick: Duration::from_secs(1),
-    })
-    .unwrap()
+    open(&Section::of("app", endpoint, &settings)).unwrap()
 }
 
 fn fixture(endpoint: &str, root: &str) -> Box<dyn Collector> {

@@ -201,13 +201,7 @@ fn keys_that_do_not_belong_and_a_read_before_the_start_are_faults() {
 #[test]
 fn one_that_is_down_at_the_start_has_the_columns_that_are_known_without_it() {
     let columns = |endpoint: &str, settings: &str| {
-        let collector = open(&Section {
-            instance: "lb".to_owned(),
-            endpoint: endpoint.to_owned(),
-            settings: toml::from_str(settings).unwrap(),
-            timeout: Duration::from_millis(500),
-            tick: Duration::from_secs(1),
-        });
+        let collector = open(&Section::of("lb", endpoint, settings));
         collector.unwrap().columns().iter().map(|gauge| gauge.name).collect::<Vec<_>>()
     };
     let socket = columns("/run/haproxy/nobody.sock", "");

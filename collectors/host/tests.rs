@@ -23,13 +23,7 @@ pub(super) fn same_or_missing_at_every_cut(parse: impl Fn(&[u8], &mut Reading), 
 const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/host/linux-6.18/proc");
 
 fn section(settings: &str) -> Section {
-    Section {
-        instance: "host".to_owned(),
-        endpoint: String::new(),
-        settings: toml::from_str(settings).unwrap(),
-        timeout: Duration::from_secs(1),
-        tick: Duration::from_secs(1),
-    }
+    Section::of("host", "", settings)
 }
 
 fn opened(settings: &str) -> Box<dyn Collector> {

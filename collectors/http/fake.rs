@@ -7,7 +7,6 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 /// A server of one thread that hands every connection to `serve` and counts them; it ends with the test process.
 pub fn server(serve: impl Fn(usize, TcpStream) + Send + 'static) -> (Url, Arc<AtomicUsize>) {
@@ -43,13 +42,7 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
 
 /// A collector of this kind with these settings, opened and no more.
 pub fn collector(spec: &Spec, instance: &str, endpoint: &str, settings: &str) -> Result<Box<dyn Collector>, Fault> {
-    (spec.open)(&Section {
-        instance: instance.to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::from_str(settings).unwrap(),
-        timeout: Duration::from_millis(500),
-        tick: Duration::from_secs(1),
-    })
+    (spec.open)(&Section::of(instance, endpoint, settings))
 }
 
 /// Starts an opened collector.

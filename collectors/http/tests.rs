@@ -6,13 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 fn section(text: &str) -> Section {
-    Section {
-        instance: "web".to_owned(),
-        endpoint: String::new(),
-        settings: toml::from_str(text).unwrap(),
-        timeout: Duration::from_millis(500),
-        tick: Duration::from_secs(1),
-    }
+    Section::of("web", "", text)
 }
 
 fn client(url: &Url, text: &str) -> Http {

@@ -56,7 +56,6 @@ mod tests {
     use super::super::fake::{pages, run};
     use super::*;
     use crate::api::Section;
-    use std::time::Duration;
 
     const WANTED: Wanted<'static, usize> = Wanted {
         what: "page of numbers",
@@ -70,13 +69,7 @@ mod tests {
     };
 
     fn find(given: &Url) -> Result<(Url, usize), Fault> {
-        let section = Section {
-            instance: "site".to_owned(),
-            endpoint: String::new(),
-            settings: toml::Table::new(),
-            timeout: Duration::from_secs(1),
-            tick: Duration::from_secs(1),
-        };
+        let section = Section::of("site", "", "");
         run(async {
             let mut http = Http::new(&section, &Settings::default(), given, "*/*")?;
             WANTED.find(&mut http, given).await

@@ -4,13 +4,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 fn opened(endpoint: &str, settings: &str) -> Result<Box<dyn Collector>, Fault> {
-    open(&Section {
-        instance: "listen".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::from_str(settings).unwrap(),
-        timeout: Duration::from_secs(1),
-        tick: Duration::from_secs(1),
-    })
+    open(&Section::of("listen", endpoint, settings))
 }
 
 #[tokio::test]

@@ -37,13 +37,7 @@ fn always(stats: String, settings: &str) -> Script {
 }
 
 fn opened(endpoint: &str) -> Result<Box<dyn Collector>, Fault> {
-    open(&Section {
-        instance: "memcached".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::Table::new(),
-        timeout: Duration::from_millis(800),
-        tick: Duration::from_secs(1),
-    })
+    open(&Section::of("memcached", endpoint, ""))
 }
 
 #[tokio::test]

@@ -3,19 +3,12 @@ use crate::api::{Capacity, Class, Kind, Lag, Layer, Unit, Worse};
 use crate::http::fake::{answer, pages, request, run, server};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 const PAGE: &str =
     "# TYPE q gauge\nq{pool=\"main\"} 3\nq{pool=\"audit\"} 1\nq_max{pool=\"main\"} 9\n# TYPE e counter\ne_total{why=\"a\"} 1\n";
 
 fn collector(endpoint: &str, settings: &str) -> Result<Box<dyn Collector>, Fault> {
-    open(&Section {
-        instance: "app".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::from_str(settings).unwrap(),
-        timeout: Duration::from_millis(500),
-        tick: Duration::from_secs(1),
-    })
+    open(&Section::of("app", endpoint, settings))
 }
 
 fn started(endpoint: &str, settings: &str) -> (Box<dyn Collector>, Result<Support, Fault>) {

@@ -14,13 +14,7 @@ fn identity(product: Product, settings: &str) -> Identity {
 }
 
 fn collector(endpoint: &str) -> MySql {
-    let section = Section {
-        instance: "mysql".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::Table::new(),
-        timeout: Duration::from_secs(1),
-        tick: Duration::from_secs(1),
-    };
+    let section = Section::of("mysql", endpoint, "");
     MySql::new(Target::new(&section, None, None, None).unwrap())
 }
 
@@ -142,12 +136,6 @@ fn the_sample_section_is_one_that_this_collector_takes() {
     let whole: toml::Table = toml::from_str(SPEC.sample_config).unwrap();
     let mut settings = whole["mysql"].as_table().unwrap().clone();
     let url = settings.remove("url").unwrap();
-    let section = Section {
-        instance: "mysql".to_owned(),
-        endpoint: url.as_str().unwrap().to_owned(),
-        settings,
-        timeout: Duration::from_secs(1),
-        tick: Duration::from_secs(1),
-    };
+    let section = Section { settings, ..Section::of("mysql", url.as_str().unwrap(), "") };
     assert_eq!(Target::new(&section, None, None, None).unwrap().endpoint, "127.0.0.1:3306");
 }

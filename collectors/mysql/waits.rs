@@ -166,5 +166,12 @@ pub fn count_kinds(waiters: &[Waiter]) -> [f64; 3] {
     ["metadata", "table", "advisory"].map(|kind| waiters.iter().filter(|waiter| waiter.kind == kind).count() as f64)
 }
 
+/// The rows of a capture: cells between tabs, `NULL` for what is none.
+#[cfg(test)]
+fn rows_of(text: &str) -> Vec<crate::sql::Row> {
+    let cell = |cell: &str| if cell == "NULL" { None } else { Some(cell.to_owned()) };
+    text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').map(cell).collect()).collect()
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,5 @@
 use super::*;
 use crate::api::Class;
-use std::time::Duration;
 
 macro_rules! fixture {
     ($path:literal) => {
@@ -45,13 +44,7 @@ fn known() -> Known {
 }
 
 fn opened(endpoint: &str, settings: &str) -> Result<Box<dyn Collector>, Fault> {
-    open(&Section {
-        instance: "pgbouncer".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: settings.parse().unwrap(),
-        timeout: Duration::from_millis(800),
-        tick: Duration::from_secs(1),
-    })
+    open(&Section::of("pgbouncer", endpoint, settings))
 }
 
 #[test]

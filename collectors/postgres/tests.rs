@@ -2,13 +2,7 @@ use super::*;
 use crate::api::{Capacity, Class};
 
 fn opened(endpoint: &str, settings: &str) -> Result<Box<dyn Collector>, Fault> {
-    open(&Section {
-        instance: "postgres".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: settings.parse().unwrap(),
-        timeout: Duration::from_millis(800),
-        tick: Duration::from_secs(1),
-    })
+    open(&Section::of("postgres", endpoint, settings))
 }
 
 #[test]

@@ -3,13 +3,7 @@ use super::*;
 const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/process/linux-6.18");
 
 fn opened(endpoint: &str, proc: Option<&Path>) -> Result<Box<dyn Collector>, Fault> {
-    open(&Section {
-        instance: "server".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: proc.map(|proc| toml::from_str(&format!("proc = {proc:?}")).unwrap()).unwrap_or_default(),
-        timeout: Duration::from_secs(1),
-        tick: Duration::from_secs(1),
-    })
+    open(&Section::of("server", endpoint, &proc.map(|proc| format!("proc = {proc:?}")).unwrap_or_default()))
 }
 
 /// A `/proc` with these processes: number, name, ticks, start.

@@ -2,16 +2,9 @@ use super::*;
 use crate::api::{Class, Lag};
 use crate::http::fake;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 fn section(endpoint: &str, settings: &str) -> Section {
-    Section {
-        instance: "consumer_lag".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::from_str(settings).unwrap(),
-        timeout: Duration::from_secs(1),
-        tick: Duration::from_secs(1),
-    }
+    Section::of("consumer_lag", endpoint, settings)
 }
 
 type Shared<T> = Arc<Mutex<T>>;

@@ -129,16 +129,9 @@ pub(super) fn new(section: &Section, auth: Option<String>) -> Result<Target, Fau
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn target(endpoint: &str, settings: &str, auth: Option<&str>) -> Result<Target, Fault> {
-        let section = Section {
-            instance: "cache".to_owned(),
-            endpoint: endpoint.to_owned(),
-            settings: toml::from_str(settings).unwrap(),
-            timeout: Duration::from_secs(1),
-            tick: Duration::from_secs(1),
-        };
+        let section = Section::of("cache", endpoint, settings);
         new(&section, auth.map(str::to_owned))
     }
 

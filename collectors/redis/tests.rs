@@ -60,14 +60,7 @@ fn with_info(info: &str) -> Script {
 }
 
 fn opened(endpoint: &str, settings: &str) -> Box<dyn Collector> {
-    open(&Section {
-        instance: "redis".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::from_str(settings).unwrap(),
-        timeout: Duration::from_millis(800),
-        tick: Duration::from_secs(1),
-    })
-    .unwrap()
+    open(&Section::of("redis", endpoint, settings)).unwrap()
 }
 
 fn column<'a>(support: &'a Support, wanted: &str) -> Option<&'a Gauge> {

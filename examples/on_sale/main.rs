@@ -17,15 +17,17 @@ mod open_loop;
 mod load;
 mod service;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use clap::Parser;
-use load::RAMP;
+use load::{CLIMB, REST};
+use open_loop::load::runtime;
+use open_loop::watched::{this_as, wait_for_first_tick};
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{env, fs, thread};
 
 /// The sampler begins before the load and ends after it, when the last in the queue have been served.
@@ -66,10 +68,10 @@ fn demonstrate(options: &Options) -> anyhow::Result<ExitCode> {
         "on_sale: {} connections, {}; {} holds a second for {} s, then up to {} a second in {} s",
         options.pool,
         if options.pay_after_commit { "given back before the payment" } else { "kept during a payment of 0.4 s" },
-        RAMP.from,
-        RAMP.rest.as_secs(),
-        RAMP.to,
-        RAMP.climb.as_secs(),
+        REST.from,
+        REST.lasts.as_secs(),
+        CLIMB.to,
+        CLIMB.lasts.as_secs(),
     );
 
     let mut sampler = this_as("sampler")?
@@ -79,7 +81,7 @@ fn demonstrate(options: &Options) -> anyhow::Result<ExitCode> {
         .args([OsStr::new("--out"), prefix.as_os_str()])
         .spawn()?;
     wait_for_first_tick(&ticks, &mut sampler)?;
-    let summary = runtime()?.block_on(load::run(service, RAMP, &requests)).context("the load")?;
+    let summary = runtime()?.block_on(load::run(service, &requests)).context("the load")?;
     let status = sampler.wait()?;
     ensure!(status.success(), "the sampler ended with {status}");
     eprintln!("on_sale: {summary}\n");
@@ -99,10 +101,6 @@ fn new_folder(wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()
-}
-
 /// The service gets a thread to itself, so that the visitors do not wait for it to be sent.
 fn start_service(options: &Options) -> anyhow::Result<SocketAddr> {
     let (pool, pay_after_commit) = (options.pool, options.pay_after_commit);
@@ -116,24 +114,4 @@ fn start_service(options: &Options) -> anyhow::Result<SocketAddr> {
         }
     });
     told.recv().context("the service did not start")
-}
-
-/// This program again, as one of the two of the package.
-fn this_as(program: &str) -> std::io::Result<Command> {
-    let mut command = Command::new(env::current_exe()?);
-    command.arg(program);
-    Ok(command)
-}
-
-/// Until the sampler has read the service once.
-fn wait_for_first_tick(ticks: &Path, sampler: &mut Child) -> anyhow::Result<()> {
-    let begin = Instant::now();
-    while !fs::read_to_string(ticks).is_ok_and(|text| text.contains("\n0\t")) {
-        if let Some(status) = sampler.try_wait()? {
-            bail!("the sampler ended with {status}");
-        }
-        ensure!(begin.elapsed() < Duration::from_secs(10), "the sampler has not begun after 10 s");
-        thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
 }

@@ -24,8 +24,6 @@ mod open_loop;
 #[path = "../../tests/it/support/server.rs"]
 mod server;
 
-mod http;
-mod load;
 mod shop;
 mod stage;
 mod story;
@@ -33,6 +31,7 @@ mod truth;
 
 use anyhow::Context as _;
 use clap::Parser;
+use open_loop::watched::this_as;
 use stage::Stage;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -109,7 +108,7 @@ fn tell(story: &Story, options: &Options) -> anyhow::Result<Vec<String>> {
     (story.make)(&stage)?;
     let correlate = |more: &[&str]| -> anyhow::Result<Vec<u8>> {
         let args = truth::arguments(stage.folder(), &truth)?;
-        Ok(stage::this_as("correlate")?.args(args).args(more).stderr(Stdio::inherit()).output()?.stdout)
+        Ok(this_as("correlate")?.args(args).args(more).stderr(Stdio::inherit()).output()?.stdout)
     };
     println!("{}", String::from_utf8_lossy(&correlate(&[])?));
     let json = correlate(&["--json"])?;

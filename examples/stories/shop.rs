@@ -85,7 +85,7 @@ pub fn run(args: impl Iterator<Item = std::ffi::OsString>) -> anyhow::Result<()>
     if let Some(files) = options.files {
         setrlimit(Resource::Nofile, Rlimit { current: Some(files), maximum: Some(files) })?;
     }
-    crate::load::runtime()?.block_on(async {
+    crate::open_loop::load::runtime()?.block_on(async {
         let pool = match &options.postgres {
             Some(url) => Some(Pool::open(url, options.pool, options.statement).await.context("the database")?),
             None => None,

@@ -1,13 +1,13 @@
 //! Where a story is played: its folder, the servers it needs, the sampler beside the load.
 
+use crate::open_loop::watched::{this_as, wait_for_first_tick};
 use crate::server::Server;
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use chrono::DateTime;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
-use std::{env, fs, io, thread};
+use std::{fs, io};
 use whatgives::ticks;
 
 /// The folder of one story.
@@ -57,7 +57,7 @@ impl Stage {
             None => sampler.current_dir(&self.folder),
         };
         let mut sampler = Sampler(sampler.spawn()?);
-        sampler.wait_for_first_tick(&ticks)?;
+        wait_for_first_tick(&ticks, &mut sampler.0)?;
         load(&log)?;
         sampler.end()?;
         [ticks, self.folder.join(name("waits.tsv")), log].iter().try_for_each(|made| compress(made))
@@ -98,30 +98,10 @@ fn when_and_on_what(header: &ticks::Header) -> anyhow::Result<String> {
     Ok(began.format("%Y-%m-%d").to_string() + &products.collect::<String>())
 }
 
-/// This program again, as one of the two of the package.
-pub fn this_as(program: &str) -> io::Result<Command> {
-    let mut command = Command::new(env::current_exe()?);
-    command.arg(program);
-    Ok(command)
-}
-
 /// A running sampler; ended with the value, whatever becomes of the load.
 struct Sampler(Child);
 
 impl Sampler {
-    /// Until every target was read once.
-    fn wait_for_first_tick(&mut self, ticks: &Path) -> anyhow::Result<()> {
-        let begin = Instant::now();
-        while !fs::read_to_string(ticks).is_ok_and(|text| text.contains("\n0\t")) {
-            if let Some(status) = self.0.try_wait()? {
-                bail!("the sampler ended with {status}");
-            }
-            ensure!(begin.elapsed() < Duration::from_secs(15), "the sampler has not begun after 15 s");
-            thread::sleep(Duration::from_millis(20));
-        }
-        Ok(())
-    }
-
     fn end(mut self) -> anyhow::Result<()> {
         self.interrupt()?;
         let status = self.0.wait()?;

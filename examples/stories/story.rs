@@ -18,8 +18,8 @@ mod spike;
 mod table;
 mod web;
 
-use crate::load::{self, App};
 use crate::open_loop::course::{Course, Leg};
+use crate::open_loop::load::{self, App};
 use crate::stage::Stage;
 use std::path::Path;
 

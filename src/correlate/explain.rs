@@ -1,6 +1,7 @@
 //! `--explain GAUGE`: why one gauge was or was not a mover, in words, and everything that was tested as a table for plotting.
 
-use super::bench::Bench;
+use super::bench::{Bench, Trace};
+use super::gather::Gauge;
 use super::movers::{Outcome, trial};
 use crate::judge::currency::Measure;
 use crate::judge::robust::smooth;
@@ -79,8 +80,14 @@ pub fn explain(bench: &Bench, name: &str) -> Result<String, String> {
             excursion.peak
         ));
     }
+    table(&mut out, bench, gauge, &trace, &path.sums);
+    Ok(out)
+}
+
+/// Everything that was tested, a line a bin.
+fn table(out: &mut String, bench: &Bench, gauge: &Gauge, trace: &Trace, sums: &[f64]) {
     out.push_str("elapsed_s\tload_per_s\tserved_per_s\tvalue\tsignal\texpected\tfloor\tscale\tsmoothed_excess\tcusum\n");
-    let smoothed = smooth(&trace.excess, windows.smooth);
+    let smoothed = smooth(&trace.excess, bench.windows.smooth);
     for (bin, excess) in smoothed.iter().enumerate() {
         let cells = [
             bench.phases.axis[bin],
@@ -91,16 +98,15 @@ pub fn explain(bench: &Bench, name: &str) -> Result<String, String> {
             trace.floor[bin],
             trace.scale[bin],
             *excess,
-            path.sums[bin],
+            sums[bin],
         ];
-        let _ = write!(out, "{:.3}", frame.elapsed_s(bin));
+        let _ = write!(out, "{:.3}", bench.frame.elapsed_s(bin));
         for cell in cells {
             out.push('\t');
-            push_number(&mut out, (cell * 1e4).round() / 1e4);
+            push_number(out, (cell * 1e4).round() / 1e4);
         }
         out.push('\n');
     }
-    Ok(out)
 }
 
 fn unknown(bench: &Bench, name: &str) -> String {

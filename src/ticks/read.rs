@@ -1,9 +1,9 @@
 //! Reading the ticks: row by row, or whole as one series a column.
 
 use super::{Child, FIRST_LINE, Header, Target};
-use crate::text::{self, InputError, number_at, parse_number, unescape};
-use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use crate::text::{InputError, Lines, number_at, parse_number, unescape};
+use std::io::{BufReader, Read};
+use std::path::Path;
 
 /// One row. A missing cell is NaN.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,10 +22,7 @@ pub struct Row {
 
 /// Reads a file row by row in constant memory.
 pub struct Reader {
-    path: PathBuf,
-    input: BufReader<Box<dyn Read>>,
-    line: Vec<u8>,
-    number: u64,
+    lines: Lines<BufReader<Box<dyn Read>>>,
     header: Header,
     /// For each cell of a line: which of the row's fields it is.
     slots: Vec<Slot>,
@@ -44,18 +41,17 @@ enum Slot {
 impl Reader {
     /// Reads up to the first row; the file may be a gzip.
     pub fn open(path: &Path) -> Result<Self, InputError> {
-        let file = text::open(path).map_err(|why| InputError::new(path, format!("cannot be opened: {why}")))?;
-        let mut reader = Self {
-            path: path.to_owned(),
-            input: BufReader::with_capacity(1 << 18, file),
-            line: Vec::new(),
-            number: 0,
-            header: Header::default(),
-            slots: Vec::new(),
-            children: Vec::new(),
-        };
-        reader.read_header()?;
-        Ok(reader)
+        let mut reader = Self { lines: Lines::open(path)?, header: Header::default(), slots: Vec::new(), children: Vec::new() };
+        reader.lines.first(FIRST_LINE, "give the sampler's ticks first, then its waits; a driver's log goes behind --driver")?;
+        while reader.lines.advance()?.is_some() {
+            if reader.lines.line().starts_with(b"#") {
+                reader.comment()?;
+            } else if !reader.lines.line().is_empty() {
+                reader.columns()?;
+                return Ok(reader);
+            }
+        }
+        Err(InputError::new(path, "ends before its line of column names").hint("was the sampler stopped before its first tick?"))
     }
 
     /// What stands before the first row.
@@ -68,71 +64,24 @@ impl Reader {
         &self.children
     }
 
-    fn error(&self, what: impl Into<String>) -> InputError {
-        InputError::new(&self.path, what).at(self.number)
-    }
-
-    /// Reads the next line without its end; `Some(false)` for a last line that has no end.
-    fn next_line(&mut self) -> Result<Option<bool>, InputError> {
-        self.line.clear();
-        self.number += 1;
-        let n = self.input.read_until(b'\n', &mut self.line).map_err(|why| self.error(format!("cannot be read: {why}")))?;
-        if n == 0 {
-            return Ok(None);
-        }
-        let whole = self.line.last() == Some(&b'\n');
-        while matches!(self.line.last(), Some(b'\n' | b'\r')) {
-            self.line.pop();
-        }
-        Ok(Some(whole))
-    }
-
-    fn read_header(&mut self) -> Result<(), InputError> {
-        let not_ours = |reader: &Self, found: &str| {
-            reader
-                .error(format!("expected {FIRST_LINE:?}, found {:?}", found.chars().take(60).collect::<String>()))
-                .hint("give the sampler's ticks first, then its waits; a driver's log goes behind --driver")
-        };
-        let mut first = true;
-        while self.next_line()?.is_some() {
-            let text = String::from_utf8_lossy(&self.line).into_owned();
-            if first {
-                if text.trim_start_matches('\u{feff}').trim_end() != FIRST_LINE {
-                    return Err(not_ours(self, &text));
-                }
-                first = false;
-                continue;
-            }
-            if text.starts_with('#') {
-                self.comment(&text)?;
-            } else if !text.is_empty() {
-                return self.columns(&text);
-            }
-        }
-        if first {
-            return Err(InputError::new(&self.path, "is empty"));
-        }
-        Err(InputError::new(&self.path, "ends before its line of column names")
-            .hint("was the sampler stopped before its first tick?"))
-    }
-
-    fn comment(&mut self, text: &str) -> Result<(), InputError> {
+    fn comment(&mut self) -> Result<(), InputError> {
+        let text = self.lines.text().into_owned();
         let mut parts = text.splitn(4, '\t');
         let mark = parts.next().unwrap_or_default();
         match mark {
-            "#run" => self.header.run = self.json(mark, parts.next())?,
+            "#run" => self.header.run = self.lines.json(mark, parts.next())?,
             "#child" => {
-                let child = self.json(mark, parts.next())?;
+                let child = self.lines.json(mark, parts.next())?;
                 self.children.push(child);
             }
             "#target" => {
                 let (instance, collector) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-                let about = self.json(mark, parts.next())?;
+                let about = self.lines.json(mark, parts.next())?;
                 self.header.targets.push(Target { instance: unescape(instance), collector: unescape(collector), about });
             }
             "#gauge" | "#derived" => {
                 let column = unescape(parts.next().unwrap_or_default());
-                let meaning = self.json(mark, parts.next())?;
+                let meaning = self.lines.json(mark, parts.next())?;
                 let list = if mark == "#gauge" { &mut self.header.gauges } else { &mut self.header.derived };
                 list.push((column, meaning));
             }
@@ -141,31 +90,18 @@ impl Reader {
         Ok(())
     }
 
-    fn json<T: serde::de::DeserializeOwned>(&self, mark: &str, text: Option<&str>) -> Result<T, InputError> {
-        serde_json::from_str(text.unwrap_or_default())
-            .map_err(|why| self.error(format!("the {mark} line is not as expected: {why}")))
-    }
-
-    fn columns(&mut self, text: &str) -> Result<(), InputError> {
-        for name in text.split('\t') {
-            self.slots.push(match name {
+    fn columns(&mut self) -> Result<(), InputError> {
+        for name in self.lines.columns(&["tick", "unix_ms"])? {
+            self.slots.push(match name.as_str() {
                 "tick" => Slot::Tick,
                 "unix_ms" => Slot::UnixMs,
                 "late_ms" => Slot::LateMs,
                 "notes" => Slot::Notes,
-                name => {
-                    self.header.columns.push(unescape(name));
+                _ => {
+                    self.header.columns.push(name);
                     Slot::Cell(self.header.columns.len() - 1)
                 }
             });
-        }
-        for (needed, there) in [
-            ("tick", self.slots.iter().any(|slot| matches!(slot, Slot::Tick))),
-            ("unix_ms", self.slots.iter().any(|slot| matches!(slot, Slot::UnixMs))),
-        ] {
-            if !there {
-                return Err(self.error(format!("the line of column names has no column {needed}")));
-            }
         }
         Ok(())
     }
@@ -173,34 +109,28 @@ impl Reader {
     /// Reads the next row into `row`; `false` at the end.
     pub fn next_row(&mut self, row: &mut Row) -> Result<bool, InputError> {
         loop {
-            let Some(whole) = self.next_line()? else { return Ok(false) };
-            if self.line.is_empty() {
+            let Some(whole) = self.lines.advance()? else { return Ok(false) };
+            let line = self.lines.line();
+            if line.is_empty() {
                 continue;
             }
-            if self.line[0] == b'#' {
-                let text = String::from_utf8_lossy(&self.line).into_owned();
+            if line[0] == b'#' {
                 // A cut last line may end inside its JSON.
-                match self.comment(&text) {
+                match self.comment() {
                     Err(_) if !whole => {}
                     other => other?,
                 }
                 continue;
             }
-            let line = std::mem::take(&mut self.line);
-            let parsed = self.parse(&line, row);
-            self.line = line;
-            match parsed {
+            match self.parse(line, row) {
                 // Cut in the middle by a killed sampler: not a row.
                 Ok(false) | Err(_) if !whole => return Ok(false),
                 Ok(false) => {
-                    return Err(self.error(format!(
-                        "expected {} cells, found {}",
-                        self.slots.len(),
-                        memchr::memchr_iter(b'\t', &self.line).count() + 1
-                    )));
+                    let found = memchr::memchr_iter(b'\t', line).count() + 1;
+                    return Err(self.lines.error(format!("expected {} cells, found {found}", self.slots.len())));
                 }
                 Ok(true) => return Ok(true),
-                Err(what) => return Err(self.error(what)),
+                Err(what) => return Err(self.lines.error(what)),
             }
         }
     }

@@ -35,9 +35,11 @@ mod correlate {
 }
 
 mod support {
+    pub mod collector;
     pub mod declared;
     pub mod held;
     pub mod made;
+    pub mod making;
     pub mod memcached;
     pub mod postgres;
     pub mod raw;

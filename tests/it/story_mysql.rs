@@ -1,29 +1,32 @@
 //! The story of the hot row: bookers lock a slot, think, take a place and commit, at a rate that climbs, on real servers.
 //! Where all want one slot its row must be named; where the same load is spread over many, no row lock may be.
 
-#[path = "../../examples/bookers/booking.rs"]
-mod booking;
-
-use crate::open_loop::ramp::Ramp;
+use crate::open_loop::bookings;
+use crate::open_loop::course::{Course, Leg};
+use crate::open_loop::load::{self, App, Visit};
 use crate::support::server::Server;
 use crate::support::session::{Session, alone};
-use booking::{Plan, Slots};
 use serde_json::Value;
-use sqlx::mysql::{MySqlConnectOptions, MySqlSslMode};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The lock is held for 20 ms and a few statements: one row carries some 45 bookings a second, which the climb passes after
 /// two thirds of its way.
-const RAMP: Ramp = Ramp { from: 5.0, rest: Duration::from_secs(8), to: 70.0, climb: Duration::from_secs(30) };
+const THINK: Duration = Duration::from_millis(20);
+const COURSE: [Leg; 2] = [Leg::flat(5.0, 8), Leg::slope(5.0, 70.0, 30)];
 
-fn session(server: &Server, product: &str, slots: Slots) -> Session {
+fn session(server: &Server, product: &str, title: &str, slot: fn(Visit) -> u32) -> Session {
     let targets = ["--mysql", server.get(&format!("{product}_PROBE_URL"))];
-    Session::run(&format!("{product}, {slots:?}"), &targets, 44, |log| {
-        let plan = Plan { ramp: RAMP, seed: Some(1), slots, think: Duration::from_millis(20), connections: 250 };
-        let options: MySqlConnectOptions = server.get(&format!("{product}_URL")).parse().expect("a URL");
-        let options = options.ssl_mode(MySqlSslMode::Disabled);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let summary = runtime.block_on(booking::run(options, plan, log)).expect("the load runs");
+    Session::run(&format!("{product}, {title}"), &targets, 44, |log| {
+        let run = async {
+            let pool = bookings::pool(server.get(&format!("{product}_URL")), 250).await?;
+            let app: App = Arc::new(move |visit| {
+                let pool = pool.clone();
+                Box::pin(async move { bookings::answer(bookings::book(&pool, slot(visit), THINK).await) })
+            });
+            load::open(Course(COURSE.to_vec()), 1, None, app, log).await
+        };
+        let summary = load::runtime().expect("a runtime").block_on(run).expect("the load runs");
         assert_eq!(summary.ok, summary.sent, "every booking is committed");
         assert!(summary.sent > 1000, "only {} bookings were sent", summary.sent);
     })
@@ -36,7 +39,7 @@ fn is_row_lock(gauge: &str) -> bool {
 fn one_slot_is_named(script: &str, product: &str) {
     let _alone = alone();
     let Some(server) = Server::start(script, &[]) else { return };
-    let session = session(&server, product, Slots::One(17));
+    let session = session(&server, product, "one slot", |_| 17);
     let verdict = &session.verdict;
     assert_eq!(verdict["verdict"], "moved", "{verdict:#}");
     assert!(is_row_lock(session.first()), "first to move: {:#}", verdict["first"]);
@@ -58,7 +61,7 @@ fn one_slot_is_named(script: &str, product: &str) {
 fn many_slots_are_not(script: &str, product: &str) {
     let _alone = alone();
     let Some(server) = Server::start(script, &[]) else { return };
-    let session = session(&server, product, Slots::Any(1000));
+    let session = session(&server, product, "many slots", |visit| (visit.chance * 1000.0).ceil() as u32);
     let named = is_row_lock(session.first()) || session.movers().into_iter().any(is_row_lock);
     assert!(!named, "a row lock was named: {:#}", session.verdict);
 }

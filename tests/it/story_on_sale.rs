@@ -6,10 +6,11 @@ mod load;
 #[path = "../../examples/on_sale/service.rs"]
 mod service;
 
+use crate::open_loop::load::runtime;
 use crate::support::session::{Session, alone};
 
 fn session(pool: u32, pay_after_commit: bool) -> Session {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = || runtime().expect("a runtime");
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         runtime().block_on(service::serve(pool, pay_after_commit, |at| tell.send(at).expect("somebody wants to know")))
@@ -17,7 +18,7 @@ fn session(pool: u32, pay_after_commit: bool) -> Session {
     let service = told.recv().expect("the service starts");
     let title = format!("{pool} connections, {}", if pay_after_commit { "paid after commit" } else { "paid while held" });
     Session::run(&title, &["--metrics", &format!("service=http://{service}/metrics")], 43, |log| {
-        let summary = runtime().block_on(load::run(service, load::RAMP, log)).expect("the load runs");
+        let summary = runtime().block_on(load::run(service, log)).expect("the load runs");
         println!("{summary}");
     })
 }

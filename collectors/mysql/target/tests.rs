@@ -1,13 +1,7 @@
 use super::*;
 
 fn section(endpoint: &str, settings: &str) -> Section {
-    Section {
-        instance: "mysql".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::from_str(settings).unwrap(),
-        timeout: Duration::from_secs(1),
-        tick: Duration::from_secs(1),
-    }
+    Section::of("mysql", endpoint, settings)
 }
 
 fn target(endpoint: &str, settings: &str) -> Result<Target, Fault> {

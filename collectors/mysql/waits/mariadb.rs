@@ -149,14 +149,10 @@ fn table(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows_of as rows;
     use super::*;
     use crate::damaged::{every_change, every_cut};
     use proptest::prelude::*;
-
-    fn rows(text: &str) -> Vec<Row> {
-        let cell = |cell: &str| if cell == "NULL" { None } else { Some(cell.to_owned()) };
-        text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').map(cell).collect()).collect()
-    }
 
     #[test]
     fn two_hundred_waiters_of_a_real_server_have_one_holder_which_is_idle() {

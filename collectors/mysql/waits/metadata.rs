@@ -146,14 +146,10 @@ pub fn granted(rows: &[Row], objects: &BTreeMap<Object, HashSet<String>>) -> (Ho
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows_of as rows;
     use super::super::{roots, waits_for};
     use super::*;
     use crate::damaged::{every_change, every_cut};
-
-    fn rows(text: &str) -> Vec<Row> {
-        let cell = |cell: &str| if cell == "NULL" { None } else { Some(cell.to_owned()) };
-        text.lines().map(|line| line.split('\t').map(cell).collect()).collect()
-    }
 
     #[test]
     fn the_root_of_readers_behind_an_alter_is_the_reader_before_it() {

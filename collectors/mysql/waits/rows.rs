@@ -185,14 +185,10 @@ pub fn prepared() -> Holder {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows_of as rows;
     use super::*;
     use crate::damaged::{every_change, every_cut};
     use proptest::prelude::*;
-
-    fn rows(text: &str) -> Vec<Row> {
-        let cell = |cell: &str| if cell == "NULL" { None } else { Some(cell.to_owned()) };
-        text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').map(cell).collect()).collect()
-    }
 
     #[test]
     fn two_hundred_waiters_of_a_real_server_are_two_hundred_on_one_record() {

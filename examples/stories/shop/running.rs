@@ -1,6 +1,6 @@
 //! The shop as the stories start it: a process of its own, ended with the value.
 
-use crate::stage::this_as;
+use crate::open_loop::watched::this_as;
 use anyhow::{Context as _, ensure};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};

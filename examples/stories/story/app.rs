@@ -1,8 +1,8 @@
 //! Applications with something of their own that gives way, told on their own pages.
 
 use super::{climb, even, open, page, postgres};
-use crate::load::{Answer, App};
 use crate::open_loop::course::{Course, Leg};
+use crate::open_loop::load::{Answer, App};
 use crate::open_loop::requests::Outcome;
 use crate::stage::Stage;
 use sqlx::{Connection as _, PgPool};

@@ -2,9 +2,9 @@
 //! at the door of PgBouncer (8 connections, each held for 100 ms: 80 orders a second, so 160 visits).
 
 use super::{open, postgres, web};
-use crate::http::get;
-use crate::load::{App, Visit};
 use crate::open_loop::course::{Course, Leg};
+use crate::open_loop::http::get;
+use crate::open_loop::load::{App, Visit};
 use crate::stage::Stage;
 use std::sync::Arc;
 

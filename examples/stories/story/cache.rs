@@ -1,8 +1,8 @@
 //! Caches that give way: too small for what they are to keep, blocked by a script, or empty at one moment for all.
 
-use crate::http::get;
-use crate::load::{self, Answer, App, Visit};
 use crate::open_loop::course::{Course, Leg};
+use crate::open_loop::http::get;
+use crate::open_loop::load::{self, Answer, App, Visit};
 use crate::open_loop::requests::Outcome;
 use crate::shop::{self, Shop};
 use crate::stage::Stage;

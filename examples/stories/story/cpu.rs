@@ -1,8 +1,8 @@
 //! Processor time that is limited: the shop in a control group of its own.
 
-use crate::http::get;
-use crate::load::{self, App, Visit};
 use crate::open_loop::course::{Course, Leg};
+use crate::open_loop::http::get;
+use crate::open_loop::load::{self, App, Visit};
 use crate::shop::Shop;
 use crate::stage::Stage;
 use anyhow::Context as _;

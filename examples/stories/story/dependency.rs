@@ -1,7 +1,7 @@
 //! An application of few threads whose payment provider becomes slow: only its own counters tell.
 
 use super::{climb, open, page};
-use crate::load::{Answer, App, Visit};
+use crate::open_loop::load::{Answer, App, Visit};
 use crate::open_loop::requests::Outcome;
 use crate::stage::Stage;
 use std::sync::Arc;

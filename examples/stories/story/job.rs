@@ -1,7 +1,7 @@
 //! A job on the same database that comes at a fixed time, whatever the visitors do.
 
 use super::{climb, open, postgres};
-use crate::load::{App, Visit};
+use crate::open_loop::load::{App, Visit};
 use crate::stage::Stage;
 use sqlx::{Acquire as _, Executor as _, PgPool};
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! Rungs of constant load, each a number of visitors who look at a page of php-fpm and then book on MySQL.
 
-use super::mysql;
-use crate::http::get;
-use crate::load::{self, App, Visit};
+use super::mysql::THINK;
+use crate::open_loop::bookings::{answer, book, pool};
+use crate::open_loop::http::get;
+use crate::open_loop::load::{self, App, Visit};
 use crate::open_loop::requests::Outcome;
 use crate::stage::Stage;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub fn rungs(stage: &Stage) -> anyhow::Result<()> {
         stage.sampled(Some(&format!("rung-{visitors:02}")), &options, |log| {
             load::runtime()?.block_on(async {
                 let web = web.get("NGINX_URL").to_owned();
-                let pool = mysql::pool(database.get("MYSQL_URL"), visitors).await?;
+                let pool = pool(database.get("MYSQL_URL"), visitors).await?;
                 let app: App = Arc::new(move |visit: Visit| {
                     let (pool, web) = (pool.clone(), web.clone());
                     Box::pin(async move {
@@ -33,7 +34,7 @@ pub fn rungs(stage: &Stage) -> anyhow::Result<()> {
                         if page.outcome != Outcome::Ok {
                             return page;
                         }
-                        mysql::answer(mysql::book(&pool, (visit.number % 1000) as u32 + 1).await)
+                        answer(book(&pool, (visit.number % 1000) as u32 + 1, THINK).await)
                     })
                 });
                 load::closed(visitors, Duration::from_millis(35), Duration::from_secs(10), app, log).await?;

@@ -1,7 +1,7 @@
 //! Nothing on the servers gives way: a light load, and a driver that cannot send what it should.
 
 use super::{climb, open, postgres};
-use crate::load::{Answer, App, Visit};
+use crate::open_loop::load::{Answer, App, Visit};
 use crate::open_loop::requests::Outcome;
 use crate::stage::Stage;
 use sqlx::{Executor as _, PgPool};

@@ -2,8 +2,8 @@
 //! files of a process.
 
 use super::{climb, open, postgres, web};
-use crate::load::{self, Answer, App, Visit};
 use crate::open_loop::course::{Course, Leg};
+use crate::open_loop::load::{self, Answer, App, Visit};
 use crate::open_loop::requests::Outcome;
 use crate::shop::{self, Shop};
 use crate::stage::Stage;

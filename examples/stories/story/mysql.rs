@@ -2,17 +2,16 @@
 //! who each bring a connection of their own.
 
 use super::{climb, even, open};
-use crate::load::{Answer, App, Visit};
-use crate::open_loop::requests::Outcome;
+use crate::open_loop::bookings::{answer, book, pool, server};
+use crate::open_loop::load::{App, Visit};
 use crate::stage::Stage;
-use anyhow::Context as _;
-use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlPool, MySqlPoolOptions, MySqlSslMode};
-use sqlx::{Acquire as _, ConnectOptions as _, Connection as _, Executor as _};
+use sqlx::mysql::MySqlConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// While the lock is held, besides a few statements: one row carries some 30 bookings a second.
-const THINK: Duration = Duration::from_millis(30);
+pub const THINK: Duration = Duration::from_millis(30);
 
 /// A disk that is slow for a moment is not what is told here.
 pub const QUICK_DISK: &str = "--innodb-flush-log-at-trx-commit=0 --skip-innodb-doublewrite";
@@ -38,36 +37,11 @@ fn bookings(stage: &Stage, url: &str, probe: &str, slot: fn(Visit) -> u32) -> an
             let pool = pool(url, 250).await?;
             let app: App = Arc::new(move |visit: Visit| {
                 let pool = pool.clone();
-                Box::pin(async move { answer(book(&pool, slot(visit)).await) })
+                Box::pin(async move { answer(book(&pool, slot(visit), THINK).await) })
             });
             Ok(app)
         })
     })
-}
-
-/// Connections opened before the load.
-pub async fn pool(url: &str, connections: u32) -> anyhow::Result<MySqlPool> {
-    let options = MySqlPoolOptions::new().max_connections(connections).test_before_acquire(false);
-    let pool = options.connect_with(server(url)?).await.context("connect to MySQL")?;
-    let mut open = Vec::new();
-    for _ in 0..connections {
-        open.push(pool.acquire().await?);
-    }
-    drop(open);
-    Ok(pool)
-}
-
-fn server(url: &str) -> anyhow::Result<MySqlConnectOptions> {
-    Ok(url.parse::<MySqlConnectOptions>()?.ssl_mode(MySqlSslMode::Disabled))
-}
-
-pub async fn book(pool: &MySqlPool, slot: u32) -> sqlx::Result<()> {
-    let mut connection = pool.acquire().await?;
-    let mut booking = connection.begin().await?;
-    sqlx::query("SELECT taken FROM shop.slot WHERE id = ? FOR UPDATE").bind(slot).fetch_one(&mut *booking).await?;
-    tokio::time::sleep(THINK).await;
-    sqlx::query("UPDATE shop.slot SET taken = taken + 1 WHERE id = ?").bind(slot).execute(&mut *booking).await?;
-    booking.commit().await
 }
 
 /// How long a visitor keeps the connection that he came with.
@@ -94,16 +68,4 @@ async fn visit(visitor: &MySqlConnectOptions) -> sqlx::Result<()> {
     let connection = visitor.connect().await?;
     tokio::time::sleep(VISIT).await;
     connection.close().await
-}
-
-pub fn answer(ended: sqlx::Result<()>) -> Answer {
-    let (outcome, code) = match ended {
-        Ok(()) => (Outcome::Ok, None),
-        Err(sqlx::Error::PoolTimedOut) => (Outcome::Timeout, None),
-        Err(sqlx::Error::Database(why)) => {
-            (Outcome::Fail, why.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number))
-        }
-        Err(_) => (Outcome::Transport, None),
-    };
-    Answer { step: "book", outcome, code }
 }

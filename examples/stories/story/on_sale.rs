@@ -5,9 +5,9 @@
 //! 2 ms. In the last seconds far more come.
 
 use super::cpu::Limit;
-use crate::http::get;
-use crate::load::{self, App, Visit};
 use crate::open_loop::course::{Course, Leg};
+use crate::open_loop::http::get;
+use crate::open_loop::load::{self, App, Visit};
 use crate::shop::Shop;
 use crate::stage::Stage;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A worker that falls behind: what visitors order is written into a table, and one worker sends it out by and by.
 
-use crate::load::{self, Answer, App, Visit};
 use crate::open_loop::course::{Course, Leg};
+use crate::open_loop::load::{self, Answer, App, Visit};
 use crate::open_loop::requests::Outcome;
 use crate::stage::Stage;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgSslMode};

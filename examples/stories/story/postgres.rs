@@ -2,7 +2,7 @@
 //! there can be one at a time. And visitors at the door of PgBouncer, whose pool is small.
 
 use super::{climb, even, open};
-use crate::load::{Answer, App, Visit};
+use crate::open_loop::load::{Answer, App, Visit};
 use crate::open_loop::requests::Outcome;
 use crate::server::Server;
 use crate::stage::Stage;

@@ -1,8 +1,8 @@
 //! A spike over a shop whose connections carry 80 buyers a second: 30 come before it and after it, 200 in its three seconds.
 
-use crate::http::get;
-use crate::load::{self, Answer, App, Visit};
 use crate::open_loop::course::{Course, Leg};
+use crate::open_loop::http::get;
+use crate::open_loop::load::{self, Answer, App, Visit};
 use crate::open_loop::requests::Outcome;
 use crate::shop::Shop;
 use crate::stage::Stage;

@@ -1,23 +1,23 @@
 //! Tables of MySQL that are locked as a whole: by every booking, or by a change of the table that waits for a report.
 
-use super::{climb, even, mysql, open};
-use crate::load::{App, Visit};
+use super::mysql::{QUICK_DISK, THINK};
+use super::{climb, even, open};
+use crate::open_loop::bookings::{answer, pool};
+use crate::open_loop::load::{App, Visit};
 use crate::stage::Stage;
 use sqlx::{Acquire as _, Executor as _, MySqlPool};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// While the table is locked, besides a few statements: it carries some 30 bookings a second.
-const THINK: Duration = Duration::from_millis(30);
-
+/// With a few statements besides, the locked table carries some 30 bookings a second.
 pub fn locked(stage: &Stage) -> anyhow::Result<()> {
-    let server = stage.server("mysql", &[("MYSQL_ARGS", mysql::QUICK_DISK)])?;
+    let server = stage.server("mysql", &[("MYSQL_ARGS", QUICK_DISK)])?;
     stage.sampled(None, &["--mysql", server.get("MYSQL_PROBE_URL")], |log| {
         even(climb(3.0, 45.0), log, async {
-            let pool = mysql::pool(server.get("MYSQL_URL"), 250).await?;
+            let pool = pool(server.get("MYSQL_URL"), 250).await?;
             let app: App = Arc::new(move |visit: Visit| {
                 let pool = pool.clone();
-                Box::pin(async move { mysql::answer(book(&pool, (visit.number % 1000) + 1).await) })
+                Box::pin(async move { answer(book(&pool, (visit.number % 1000) + 1).await) })
             });
             Ok(app)
         })
@@ -41,15 +41,15 @@ const REPORT_LASTS: Duration = Duration::from_secs(17);
 /// A report has read a slot in a transaction that stays open. The change of the table waits for it, and all who come later
 /// wait behind the change, however few they are.
 pub fn migration(stage: &Stage) -> anyhow::Result<()> {
-    let server = stage.server("mysql", &[("MYSQL_ARGS", mysql::QUICK_DISK)])?;
+    let server = stage.server("mysql", &[("MYSQL_ARGS", QUICK_DISK)])?;
     stage.sampled(None, &["--mysql", server.get("MYSQL_PROBE_URL")], |log| {
         open(climb(4.0, 24.0), None, log, async {
-            let pool = mysql::pool(server.get("MYSQL_URL"), 350).await?;
+            let pool = pool(server.get("MYSQL_URL"), 350).await?;
             tokio::spawn(report(pool.clone()));
             tokio::spawn(change(pool.clone()));
             let app: App = Arc::new(move |visit: Visit| {
                 let pool = pool.clone();
-                Box::pin(async move { mysql::answer(look(&pool, (visit.number % 1000) + 1).await) })
+                Box::pin(async move { answer(look(&pool, (visit.number % 1000) + 1).await) })
             });
             Ok(app)
         })

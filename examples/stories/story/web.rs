@@ -1,8 +1,8 @@
 //! Web servers with few workers behind a page that sleeps: how many visits they carry is workers over the page's time.
 
-use crate::http::get;
-use crate::load::{self, App, Visit};
 use crate::open_loop::course::{Course, Leg};
+use crate::open_loop::http::get;
+use crate::open_loop::load::{self, App, Visit};
 use crate::server::Server;
 use crate::stage::Stage;
 use std::path::Path;

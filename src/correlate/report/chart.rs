@@ -1,10 +1,16 @@
 //! Charts as SVG: lines over time or over the rate, with bands, limits and marks. Colours and widths are classes of the
 //! page's style, so that light, dark and print need no other picture.
 
+mod scale;
+
 use crate::correlate::plot::Line;
 use crate::correlate::report::junit::escaped;
 use crate::correlate::report::numbers::number;
+use scale::{nice, powers, short, times, x_label};
 use std::fmt::Write as _;
+
+/// Writing to a string cannot fail.
+macro_rules! put { ($out:expr, $($arg:tt)*) => { let _ = write!($out, $($arg)*); } }
 
 /// What is drawn.
 #[derive(Clone, Debug, Default)]
@@ -100,30 +106,50 @@ fn svg(chart: &Chart, class: &str, width: f64, height: f64, label: &str) -> Stri
     let frame = Frame { left: 52.0, right: width - 8.0, top: head, bottom: height - 24.0, x: chart.x, y, squeezed };
     let mut out =
         format!("<svg class=\"{class}\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{}\">", escaped(label));
-    // Writing to a string cannot fail.
-    macro_rules! put { ($($arg:tt)*) => { let _ = write!(out, $($arg)*); } }
+    stretches(&mut out, chart, &frame);
+    axes(&mut out, chart, &frame, width, height);
+    behind(&mut out, chart, &frame);
+    if chart.stacked {
+        stacked(&mut out, chart, &frame);
+    } else {
+        for (n, (name, points)) in chart.lines.iter().enumerate().rev() {
+            put!(out, "<path class=\"line l{n}\" d=\"{}\"><title>{}</title></path>", path(points, &frame), escaped(name));
+        }
+    }
+    before(&mut out, chart, &frame);
+    out.push_str("</svg>");
+    out
+}
+
+/// The named stretches of the x axis.
+fn stretches(out: &mut String, chart: &Chart, frame: &Frame) {
     for (n, (from, to, name)) in chart.stretches.iter().enumerate() {
         let (from, to) = (frame.x(*from), frame.x(*to));
         if to - from < 1.0 {
             continue;
         }
         put!(
+            out,
             "<g><rect class=\"stretch s{}\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
             n % 2,
             frame.top,
             to - from,
             frame.bottom - frame.top
         );
-        put!("<title>{}</title>", escaped(name));
+        put!(out, "<title>{}</title>", escaped(name));
         // Five and a half units are about a letter.
         if to - from > 5.5 * name.chars().count() as f64 {
-            put!("<text class=\"stretch\" x=\"{:.1}\" y=\"14\">{}</text>", f64::midpoint(from, to), escaped(name));
+            put!(out, "<text class=\"stretch\" x=\"{:.1}\" y=\"14\">{}</text>", f64::midpoint(from, to), escaped(name));
         }
         out.push_str("</g>");
     }
-    let values = match squeezed {
-        Some(unit) => powers(unit, y.1),
-        None => nice(y.0, y.1, (height / 36.0).max(2.0)),
+}
+
+/// What stands along both axes.
+fn axes(out: &mut String, chart: &Chart, frame: &Frame, width: f64, height: f64) {
+    let values = match frame.squeezed {
+        Some(unit) => powers(unit, frame.y.1),
+        None => nice(frame.y.0, frame.y.1, (height / 36.0).max(2.0)),
     };
     let mut last = f64::INFINITY;
     for value in values {
@@ -133,19 +159,29 @@ fn svg(chart: &Chart, class: &str, width: f64, height: f64, label: &str) -> Stri
             continue;
         }
         last = at;
-        put!("<line class=\"grid\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>", frame.left, frame.right);
-        put!("<text class=\"y\" x=\"{:.1}\" y=\"{:.1}\">{}</text>", frame.left - 6.0, at + 4.0, short(value));
+        put!(out, "<line class=\"grid\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>", frame.left, frame.right);
+        put!(out, "<text class=\"y\" x=\"{:.1}\" y=\"{:.1}\">{}</text>", frame.left - 6.0, at + 4.0, short(value));
     }
     let whole = |value: &f64| chart.x_unit != "run" || value.fract() == 0.0;
     let along = if chart.x_unit == "s" { times } else { nice };
     for value in along(frame.x.0, frame.x.1, width / 90.0).into_iter().filter(whole) {
         let at = frame.x(value);
-        put!("<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>", frame.bottom, frame.bottom + 4.0);
-        put!("<text class=\"x\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>", height - 8.0, x_label(value, chart.x_unit));
+        put!(
+            out,
+            "<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>",
+            frame.bottom,
+            frame.bottom + 4.0
+        );
+        put!(out, "<text class=\"x\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>", height - 8.0, x_label(value, chart.x_unit));
     }
+}
+
+/// What the lines are drawn over: the band and the marks.
+fn behind(out: &mut String, chart: &Chart, frame: &Frame) {
     if let Some((low, high)) = chart.band {
         let (top, bottom) = (frame.y(high), frame.y(low));
         put!(
+            out,
             "<rect class=\"band\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>at rest: {} to {}</title></rect>",
             frame.left,
             top - 1.0,
@@ -158,6 +194,7 @@ fn svg(chart: &Chart, class: &str, width: f64, height: f64, label: &str) -> Stri
     for mark in &chart.marks {
         let (from, to) = (frame.x(mark.between.0), frame.x(mark.between.1));
         put!(
+            out,
             "<g class=\"mark {}\" data-at=\"{:.3}\"><rect x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
             mark.class,
             mark.at,
@@ -167,41 +204,38 @@ fn svg(chart: &Chart, class: &str, width: f64, height: f64, label: &str) -> Stri
         );
         let at = frame.x(mark.at);
         put!(
+            out,
             "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/><title>{}</title></g>",
             frame.top,
             frame.bottom,
             escaped(&mark.label)
         );
     }
-    if chart.stacked {
-        stacked(&mut out, chart, &frame);
-    } else {
-        for (n, (name, points)) in chart.lines.iter().enumerate().rev() {
-            put!("<path class=\"line l{n}\" d=\"{}\"><title>{}</title></path>", path(points, &frame), escaped(name));
-        }
-    }
+}
+
+/// What is drawn over the lines: dots, what was fitted, the limit and the unit.
+fn before(out: &mut String, chart: &Chart, frame: &Frame) {
     for (x, y) in chart.dots {
-        put!("<circle class=\"dot\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.2\"/>", frame.x(*x), frame.y(*y));
+        put!(out, "<circle class=\"dot\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.2\"/>", frame.x(*x), frame.y(*y));
     }
     if !chart.fitted.is_empty() {
-        put!("<path class=\"fitted\" d=\"{}\"/>", path(&chart.fitted, &frame));
+        put!(out, "<path class=\"fitted\" d=\"{}\"/>", path(&chart.fitted, frame));
     }
     if let Some((limit, label)) = &chart.limit {
         let at = frame.y(*limit);
-        put!("<g class=\"limit\"><line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>", frame.left, frame.right);
-        put!("<text x=\"{:.1}\" y=\"{:.1}\">{}</text></g>", frame.left + 4.0, at - 4.0, escaped(label));
+        put!(out, "<g class=\"limit\"><line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>", frame.left, frame.right);
+        put!(out, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text></g>", frame.left + 4.0, at - 4.0, escaped(label));
     }
     if !chart.unit.is_empty() {
-        let note = if squeezed.is_some() { ", squeezed scale" } else { "" };
+        let note = if frame.squeezed.is_some() { ", squeezed scale" } else { "" };
         put!(
+            out,
             "<text class=\"unit\" x=\"{:.1}\" y=\"{:.1}\">{}{note}</text>",
             frame.left + 4.0,
             frame.top + 11.0,
             escaped(chart.unit)
         );
     }
-    out.push_str("</svg>");
-    out
 }
 
 /// From 0, or the lowest where that is below, to a little over the highest of everything.
@@ -235,9 +269,9 @@ fn stacked(out: &mut String, chart: &Chart, frame: &Frame) {
         let back = points.iter().zip(&below).rev().map(|((x, _), y)| (*x, *y));
         for (x, y) in forth.chain(back) {
             let letter = if path.is_empty() { 'M' } else { 'L' };
-            let _ = write!(path, "{letter}{:.1} {:.1}", frame.x(x), frame.y(y));
+            put!(path, "{letter}{:.1} {:.1}", frame.x(x), frame.y(y));
         }
-        let _ = write!(out, "<path class=\"area l{n}\" d=\"{path}Z\"><title>{}</title></path>", escaped(name));
+        put!(out, "<path class=\"area l{n}\" d=\"{path}Z\"><title>{}</title></path>", escaped(name));
         below = above;
     }
 }
@@ -251,65 +285,10 @@ fn path(points: &[(f64, f64)], frame: &Frame) -> String {
             continue;
         }
         let letter = if open { 'L' } else { 'M' };
-        let _ = write!(out, "{letter}{:.1} {:.1}", frame.x(*x), frame.y(*y));
+        put!(out, "{letter}{:.1} {:.1}", frame.x(*x), frame.y(*y));
         open = true;
     }
     out
-}
-
-/// Round values between two, about so many.
-fn nice(low: f64, high: f64, about: f64) -> Vec<f64> {
-    let raw = (high - low) / about.max(1.0);
-    if raw <= 0.0 || !raw.is_finite() {
-        return vec![low];
-    }
-    let power = 10_f64.powf(raw.log10().floor());
-    let step = power * [1.0, 2.0, 5.0, 10.0].into_iter().find(|step| step * power >= raw).unwrap_or(10.0);
-    multiples(low, high, step)
-}
-
-fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
-    let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
-    (first..=last).map(|n| n as f64 * step).collect()
-}
-
-/// What minutes and hours are divided into, seconds.
-const TIMES: [f64; 12] = [60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 10_800.0, 21_600.0, 43_200.0, 86_400.0];
-
-/// Times that a clock would show, about so many.
-fn times(low: f64, high: f64, about: f64) -> Vec<f64> {
-    let raw = (high - low) / about.max(1.0);
-    match TIMES.into_iter().find(|step| *step >= raw) {
-        Some(step) if raw > TIMES[0] => multiples(low, high, step),
-        _ => nice(low, high, about),
-    }
-}
-
-/// 0 and the powers of ten from about a unit on.
-fn powers(unit: f64, high: f64) -> Vec<f64> {
-    let first = unit.log10().round() as i32;
-    let powers = (first..).map(|power| 10_f64.powi(power)).take_while(|value| *value <= high);
-    std::iter::once(0.0).chain(powers).collect()
-}
-
-fn x_label(value: f64, unit: &str) -> String {
-    match unit {
-        "s" if value >= 7200.0 => format!("{} h", number(value / 3600.0)),
-        "s" if value >= 600.0 => format!("{} min", number((value / 60.0 * 10.0).round() / 10.0)),
-        "s" => format!("{} s", number(value)),
-        _ => number(value),
-    }
-}
-
-/// A value of the y axis in little space.
-fn short(value: f64) -> String {
-    for (scale, letter) in [(1e9, "G"), (1e6, "M"), (1e4, "k")] {
-        if value.abs() >= scale {
-            let scale = if letter == "k" { 1e3 } else { scale };
-            return format!("{}{letter}", number((value / scale * 100.0).round() / 100.0));
-        }
-    }
-    number(value)
 }
 
 /// The names of lines with their colours.
@@ -330,20 +309,6 @@ pub fn lines(lines: &[Line]) -> Vec<(&str, &[(f64, f64)])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_axis_has_round_values_within_its_ends() {
-        assert_eq!(nice(0.0, 103.0, 5.0), [0.0, 50.0, 100.0]);
-        assert_eq!(nice(0.0, 0.9, 4.0), [0.0, 0.5]);
-        assert_eq!(nice(3.0, 3.0, 4.0), [3.0]);
-    }
-
-    #[test]
-    fn an_axis_of_hours_has_hours_and_one_of_seconds_round_seconds() {
-        assert_eq!(times(0.0, 86_400.0, 4.0), [0.0, 21_600.0, 43_200.0, 64_800.0, 86_400.0]);
-        assert_eq!(times(0.0, 1800.0, 10.0), [0.0, 300.0, 600.0, 900.0, 1200.0, 1500.0, 1800.0]);
-        assert_eq!(times(0.0, 50.0, 10.0), nice(0.0, 50.0, 10.0));
-    }
 
     #[test]
     fn a_missing_value_is_a_gap_and_a_mark_stands_at_its_time() {

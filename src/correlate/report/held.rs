@@ -4,8 +4,9 @@ use super::super::align::Basis;
 use super::super::growth::{Grown, Quarters};
 use super::super::recovery::Recovery;
 use super::super::verdict::{Between, Verdict};
-use super::numbers::{Scale, duration, number, rounded, signed, significant, thousands};
+use super::numbers::{Scale, number, rounded, signed, significant, thousands};
 use super::text::Page;
+use crate::time::lasted;
 
 /// So many gauges that grew are shown.
 const SHOWN: usize = 5;
@@ -61,7 +62,7 @@ pub fn how(grown: &Grown) -> String {
         if scale.by > 1.0 { format!("{}{}", significant(value / scale.by), scale.unit) } else { number(value) }
     };
     let limit = match (grown.to_limit_s, grown.limit) {
-        (Some(seconds), Some(limit)) => format!(", at {} in {}", whole(limit), duration(seconds)),
+        (Some(seconds), Some(limit)) => format!(", at {} in {}", whole(limit), lasted(seconds)),
         _ => String::new(),
     };
     let minima = if grown.saw_tooth { ", by its minima" } else { "" };
@@ -85,11 +86,11 @@ pub fn recovery(page: &mut Page, verdict: &Verdict) {
     for recovery in verdict.recovery.iter().flatten() {
         let spike = format!("the spike of t+{:.0} to {:.0} s", recovery.spike_from_s, recovery.spike_to_s);
         let (label, text) = if let Some(after) = recovery.after_s {
-            ("Recovered", format!("{} after {spike}{}", duration(after), slowest(recovery)))
+            ("Recovered", format!("{} after {spike}{}", lasted(after), slowest(recovery)))
         } else {
             let left = recovery.parts.iter().filter(|part| part.after_s.is_none()).map(|part| &*part.measure);
             let left: Vec<&str> = left.take(SHOWN).collect();
-            ("Not recovered", format!("in {} after {spike}: {}", duration(recovery.observed_s), left.join(", ")))
+            ("Not recovered", format!("in {} after {spike}: {}", lasted(recovery.observed_s), left.join(", ")))
         };
         page.line(label, text, Some(Basis::Measured));
         if let Some(cost) = &recovery.cost {
@@ -112,7 +113,7 @@ fn slowest(recovery: &Recovery) -> String {
     let p95 = recovery.parts.iter().find(|part| part.measure == "p95_ms").and_then(|part| part.after_s);
     match (last, p95) {
         (Some(last), Some(p95)) if last.measure != "p95_ms" => {
-            format!("; {} came back last, p95 after {}", last.measure, duration(p95))
+            format!("; {} came back last, p95 after {}", last.measure, lasted(p95))
         }
         (Some(last), _) => format!("; {} came back last", last.measure),
         (None, _) => String::new(),

@@ -60,16 +60,6 @@ pub fn significant(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// A time in the unit that it is spoken of in.
-pub fn duration(seconds: f64) -> String {
-    match seconds {
-        0.0..120.0 => format!("{seconds:.0} s"),
-        120.0..7200.0 => format!("{:.0} min", seconds / 60.0),
-        7200.0..172_800.0 => format!("{:.0} h", seconds / 3600.0),
-        _ => format!("{} d", thousands((seconds / 86_400.0).round())),
-    }
-}
-
 /// The multiple of a unit in which a value is short.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale<'a> {
@@ -127,8 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_and_numbers_are_short() {
-        assert_eq!([12.0, 600.0, 14_400.0, 1e6].map(duration), ["12 s", "10 min", "4 h", "12 d"]);
+    fn a_number_has_three_digits() {
         assert_eq!([0.012_34, 3.456, 56.78, 2345.6].map(significant), ["0.0123", "3.46", "56.8", "2,346"]);
         assert_eq!(signed(-0.5), "-0.500");
     }

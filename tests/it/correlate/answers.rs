@@ -1,6 +1,7 @@
 //! What correlate answers on runs whose answer is known.
 
-use crate::support::made::{Made, START, said};
+use crate::support::made::{Made, said};
+use crate::support::making::START;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fs::File;

@@ -1,6 +1,7 @@
 //! Runs that are spoiled in one way each: every one has its caveat, and none a wrong name.
 
-use crate::support::made::{Made, START, Said};
+use crate::support::made::{Made, Said};
+use crate::support::making::START;
 use std::fs;
 use whatgives::timeline::Offered;
 

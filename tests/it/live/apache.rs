@@ -1,8 +1,9 @@
 //! The Apache collector against a real Apache, event and prefork.
 
+use crate::support::collector::{collector, started, until};
 use crate::support::declared::declared;
 use crate::support::server::Server;
-use collectors::api::{Class, Collector, Fault, FaultKind, Reading, Section, Support};
+use collectors::api::{Class, Fault, FaultKind};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread::JoinHandle;
@@ -10,26 +11,8 @@ use std::time::Duration;
 
 const DEADLINE: Duration = Duration::from_millis(400);
 
-fn collector(url: &str) -> Box<dyn Collector> {
-    let spec = collectors::REGISTRY.iter().find(|spec| spec.name == "apache").expect("apache is registered");
-    let section = Section {
-        instance: "apache".to_owned(),
-        endpoint: url.to_owned(),
-        settings: toml::Table::new(),
-        timeout: DEADLINE,
-        tick: Duration::from_secs(1),
-    };
-    (spec.open)(&section).expect("the settings are right")
-}
-
-async fn started(url: &str) -> (Box<dyn Collector>, Support) {
-    let mut collector = collector(url);
-    let support = collector.start().await.expect("apache answers");
-    (collector, support)
-}
-
 async fn refused(url: &str) -> Fault {
-    collector(url).start().await.expect_err("that is no status page")
+    collector("apache", url, "").start().await.expect_err("that is no status page")
 }
 
 /// Requests that each hold a worker for so long.
@@ -54,24 +37,12 @@ fn join(threads: Vec<JoinHandle<()>>) {
     }
 }
 
-/// Reads until `seen`, for at most 5 s.
-async fn until(collector: &mut dyn Collector, what: &str, seen: impl Fn(&Reading) -> bool) -> Reading {
-    for _ in 0..100 {
-        let reading = collector.read().await.expect("apache answers");
-        if seen(&reading) {
-            return reading;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("never seen: {what}");
-}
-
 #[tokio::test]
 async fn an_idle_server_rests_with_one_busy_worker_our_own() {
     for (mpm, workers) in [("event", "32"), ("prefork", "20")] {
         let Some(server) = Server::start("apache", &[("APACHE_MPM", mpm), ("APACHE_WORKERS", workers)]) else { return };
         // A URL without a path, as `--status-url=http://SITE:8080` gives it.
-        let (mut collector, support) = started(server.get("APACHE_URL")).await;
+        let (mut collector, support) = started("apache", server.get("APACHE_URL")).await;
         assert_eq!(support.product, "Apache");
         assert!(support.version.starts_with("2.4."), "{}", support.version);
         assert_eq!(support.endpoint, format!("{}/server-status?auto", server.get("APACHE_URL")));
@@ -95,7 +66,7 @@ async fn an_idle_server_rests_with_one_busy_worker_our_own() {
 #[tokio::test]
 async fn event_shows_every_worker_busy_then_falls_silent_and_goes_on_after_release() {
     let Some(server) = Server::start("apache", &[("APACHE_WORKERS", "4")]) else { return };
-    let (mut collector, _) = started(server.get("APACHE_STATUS_URL")).await;
+    let (mut collector, _) = started("apache", server.get("APACHE_STATUS_URL")).await;
     let some = slow(&server, 3, 1500);
     let reading = until(&mut *collector, "all workers busy", |reading| reading.get("busy_workers") == Some(4.0)).await;
     assert_eq!((reading.get("workers"), reading.get("idle_workers")), (Some(4.0), Some(0.0)));
@@ -118,7 +89,7 @@ async fn event_shows_every_worker_busy_then_falls_silent_and_goes_on_after_relea
 #[tokio::test]
 async fn a_read_given_up_under_saturation_does_not_spoil_the_next() {
     let Some(server) = Server::start("apache", &[("APACHE_WORKERS", "4")]) else { return };
-    let (mut collector, _) = started(server.get("APACHE_STATUS_URL")).await;
+    let (mut collector, _) = started("apache", server.get("APACHE_STATUS_URL")).await;
     let all = slow(&server, 4, 800);
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(tokio::time::timeout(DEADLINE, collector.read()).await.is_err(), "cancelled at its deadline");
@@ -130,12 +101,12 @@ async fn a_read_given_up_under_saturation_does_not_spoil_the_next() {
 #[tokio::test]
 async fn prefork_shows_every_worker_busy_on_the_kept_connection_and_hangs_without_it() {
     let Some(server) = Server::start("apache", &[("APACHE_MPM", "prefork"), ("APACHE_WORKERS", "4")]) else { return };
-    let (mut collector, _) = started(server.get("APACHE_STATUS_URL")).await;
+    let (mut collector, _) = started("apache", server.get("APACHE_STATUS_URL")).await;
     let all = slow(&server, 8, 1200);
     // The kept connection holds a worker of its own, so that the page goes on answering while others queue.
     let reading = until(&mut *collector, "all workers busy", |reading| reading.get("busy_workers") == Some(4.0)).await;
     assert_eq!((reading.get("workers"), reading.get("idle_workers")), (Some(4.0), Some(0.0)));
-    let mut late = self::collector(server.get("APACHE_STATUS_URL"));
+    let mut late = self::collector("apache", server.get("APACHE_STATUS_URL"), "");
     assert!(tokio::time::timeout(DEADLINE, late.start()).await.is_err(), "a new connection finds no worker");
     join(all);
 }
@@ -143,7 +114,7 @@ async fn prefork_shows_every_worker_busy_on_the_kept_connection_and_hangs_withou
 #[tokio::test]
 async fn without_extended_status_accesses_are_missing_and_the_line_is_named() {
     let Some(server) = Server::start("apache", &[("APACHE_EXTENDED", "Off")]) else { return };
-    let (mut collector, support) = started(server.get("APACHE_STATUS_URL")).await;
+    let (mut collector, support) = started("apache", server.get("APACHE_STATUS_URL")).await;
     assert!(support.lacks.iter().any(|lack| lack.mend.as_deref() == Some("ExtendedStatus On")), "{:?}", support.lacks);
     let reading = collector.read().await.expect("apache answers");
     for name in ["accesses_total", "sent_bytes_total", "duration_ms_total"] {
@@ -156,7 +127,7 @@ async fn without_extended_status_accesses_are_missing_and_the_line_is_named() {
 async fn a_url_without_auto_works_and_a_page_that_is_none_is_named() {
     let Some(server) = Server::start("apache", &[]) else { return };
     let site = server.get("APACHE_URL");
-    let (_, support) = started(&format!("{site}/server-status")).await;
+    let (_, support) = started("apache", &format!("{site}/server-status")).await;
     assert!(support.sees.iter().any(|sees| sees.contains("?auto was added")), "{:?}", support.sees);
     let fault = refused(&format!("{site}/index.html")).await;
     assert_eq!(fault.kind, FaultKind::Nonsense);
@@ -183,7 +154,7 @@ async fn a_page_that_is_not_allowed_is_denied_with_the_lines_that_allow_it() {
 async fn a_kept_connection_that_apache_closes_is_no_fault() {
     for (mpm, extra) in [("event", "MaxKeepAliveRequests 2"), ("prefork", "KeepAliveTimeout 150ms"), ("event", "KeepAlive Off")] {
         let Some(server) = Server::start("apache", &[("APACHE_MPM", mpm), ("APACHE_EXTRA", extra)]) else { return };
-        let (mut collector, _) = started(server.get("APACHE_STATUS_URL")).await;
+        let (mut collector, _) = started("apache", server.get("APACHE_STATUS_URL")).await;
         for read in 0..12 {
             let reading = collector.read().await.unwrap_or_else(|fault| panic!("{extra}, read {read}: {fault}"));
             assert!(reading.get("busy_workers").is_some());
@@ -198,7 +169,7 @@ async fn a_kept_connection_that_apache_closes_is_no_fault() {
 async fn a_graceful_restart_keeps_the_counters_and_is_noted_once() {
     for mpm in ["event", "prefork"] {
         let Some(server) = Server::start("apache", &[("APACHE_MPM", mpm)]) else { return };
-        let (mut collector, _) = started(server.get("APACHE_STATUS_URL")).await;
+        let (mut collector, _) = started("apache", server.get("APACHE_STATUS_URL")).await;
         let before = collector.read().await.expect("apache answers");
         server.signal("USR1");
         let mut notes = Vec::new();
@@ -220,7 +191,7 @@ async fn a_graceful_restart_keeps_the_counters_and_is_noted_once() {
 #[tokio::test]
 async fn a_server_killed_and_started_again_costs_its_time_and_one_note() {
     let Some(mut server) = Server::start("apache", &[]) else { return };
-    let (mut collector, _) = started(server.get("APACHE_STATUS_URL")).await;
+    let (mut collector, _) = started("apache", server.get("APACHE_STATUS_URL")).await;
     for _ in 0..20 {
         collector.read().await.expect("apache answers");
     }
@@ -243,7 +214,7 @@ async fn a_server_killed_and_started_again_costs_its_time_and_one_note() {
 #[tokio::test]
 async fn a_server_stopped_by_a_signal_answers_late_and_goes_on() {
     let Some(server) = Server::start("apache", &[]) else { return };
-    let (mut collector, _) = started(server.get("APACHE_STATUS_URL")).await;
+    let (mut collector, _) = started("apache", server.get("APACHE_STATUS_URL")).await;
     server.signal_all("STOP");
     // A process that runs on another processor stops a moment later.
     tokio::time::sleep(Duration::from_millis(100)).await;

@@ -1,8 +1,9 @@
 //! Caddy through the presets of `metrics`, against a real one before a real nginx.
 
 use super::haproxy::{all_served, answers, slow};
+use crate::support::collector::{begun, open, value};
 use crate::support::server::Server;
-use collectors::api::{Class, Collector, Reading, Section, Support, Worse};
+use collectors::api::{Class, Collector, Reading, Support, Worse};
 use std::time::{Duration, Instant};
 
 /// A Caddy before an nginx that can be slow.
@@ -26,21 +27,7 @@ impl Pair {
 }
 
 async fn started(caddy: &Server) -> (Box<dyn Collector>, Support) {
-    let spec = collectors::REGISTRY.iter().find(|spec| spec.name == "metrics").expect("it is registered");
-    let section = Section {
-        instance: "caddy".to_owned(),
-        endpoint: caddy.get("CADDY_METRICS_URL").to_owned(),
-        settings: toml::Table::new(),
-        timeout: Duration::from_millis(800),
-        tick: Duration::from_secs(1),
-    };
-    let mut collector = (spec.open)(&section).expect("the settings are right");
-    let support = collector.start().await.unwrap_or_else(|fault| panic!("{fault}"));
-    (collector, support)
-}
-
-fn value(reading: &Reading, name: &str) -> f64 {
-    reading.get(name).unwrap_or_else(|| panic!("no {name} in {:?}", reading.values))
+    begun(open(&collectors::metrics::SPEC, "caddy", caddy.get("CADDY_METRICS_URL"), "")).await
 }
 
 /// Reads until `seen`, for at most 20 s: Caddy looks at its back ends every 10.

@@ -1,27 +1,10 @@
 //! A process and a control group of this machine, driven to their limits.
 
-use collectors::api::{Capacity, Collector, Reading, Section, Support};
+use crate::support::collector::{started, value};
+use collectors::api::Capacity;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-
-async fn started(name: &str, endpoint: &str) -> (Box<dyn Collector>, Support) {
-    let spec = collectors::REGISTRY.iter().find(|spec| spec.name == name).expect("it is registered");
-    let section = Section {
-        instance: name.to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::Table::new(),
-        timeout: Duration::from_millis(800),
-        tick: Duration::from_secs(1),
-    };
-    let mut collector = (spec.open)(&section).expect("the settings are right");
-    let support = collector.start().await.expect("it is there");
-    (collector, support)
-}
-
-fn value(reading: &Reading, wanted: &str) -> f64 {
-    reading.values.iter().find(|(name, _)| *name == wanted).map_or_else(|| panic!("no {wanted}"), |(_, value)| *value)
-}
 
 /// A shell in a loop, for 30 s at most.
 struct Busy(Child);

@@ -1,54 +1,15 @@
 //! The HAProxy collector against a real HAProxy: over its page and over its runtime socket, with a real nginx behind it.
 
+use crate::support::collector::{collector, read, started, until, value};
 use crate::support::sampler::{Folder, Ran, notes, signal, until as until_seen};
 use crate::support::server::Server;
-use collectors::api::{Capacity, Class, Collector, FaultKind, Reading, Section, Support};
+use collectors::api::{Capacity, Class, FaultKind};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const DEADLINE: Duration = Duration::from_millis(400);
-
-fn collector(name: &str, endpoint: &str, settings: &str) -> Box<dyn Collector> {
-    let spec = collectors::REGISTRY.iter().find(|spec| spec.name == name).expect("it is registered");
-    let section = Section {
-        instance: name.to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::from_str(settings).expect("settings"),
-        timeout: DEADLINE,
-        tick: Duration::from_secs(1),
-    };
-    (spec.open)(&section).expect("the settings are right")
-}
-
-async fn started(endpoint: &str) -> (Box<dyn Collector>, Support) {
-    let mut collector = collector("haproxy", endpoint, "");
-    let support = collector.start().await.unwrap_or_else(|fault| panic!("{endpoint}: {fault}"));
-    (collector, support)
-}
-
-async fn read(collector: &mut Box<dyn Collector>) -> Reading {
-    collector.read().await.expect("HAProxy answers")
-}
-
-fn value(reading: &Reading, name: &str) -> f64 {
-    let found = reading.values.iter().find(|(gauge, _)| *gauge == name);
-    found.map_or_else(|| panic!("no {name} in {:?}", reading.values), |(_, value)| *value)
-}
-
-/// Reads until `seen`, for at most 5 s.
-async fn until(collector: &mut Box<dyn Collector>, what: &str, seen: impl Fn(&Reading) -> bool) -> Reading {
-    let end = Instant::now() + Duration::from_secs(5);
-    while Instant::now() < end {
-        let reading = read(collector).await;
-        if seen(&reading) {
-            return reading;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("never seen: {what}");
-}
 
 /// A HAProxy before an nginx that can be slow.
 pub(super) struct Pair {
@@ -107,15 +68,15 @@ async fn at_rest_nothing_waits_and_our_own_reads_count_in_no_column() {
     let Some(pair) = Pair::start(&[], "") else { return };
     let page = pair.haproxy.get("HAPROXY_STATS_URL");
     for endpoint in [pair.haproxy.get("HAPROXY_SOCKET"), page, &page.replace("/stats", "")] {
-        let (mut collector, support) = started(endpoint).await;
+        let (mut collector, support) = started("haproxy", endpoint).await;
         let socket = endpoint.starts_with('/');
         assert_eq!(support.endpoint, if socket { format!("unix:{endpoint}") } else { format!("{page};csv") });
         assert_eq!(support.version.starts_with("2."), socket, "only the socket tells: {}", support.version);
         let names: Vec<&str> = support.columns.iter().map(|gauge| gauge.name).collect();
         assert_eq!(names.contains(&"stats_frontend_sessions"), socket, "the page's own proxy");
         assert!(support.columns.iter().all(|gauge| gauge.own == 0.0));
-        read(&mut collector).await;
-        let rest = read(&mut collector).await;
+        read(collector.as_mut()).await;
+        let rest = read(collector.as_mut()).await;
         for gauge in support.columns.iter().filter(|gauge| matches!(gauge.class, Class::Queue | Class::Event)) {
             assert_eq!(value(&rest, gauge.name), 0.0, "{}", gauge.name);
         }
@@ -133,22 +94,22 @@ async fn at_rest_nothing_waits_and_our_own_reads_count_in_no_column() {
 #[tokio::test]
 async fn a_full_server_makes_requests_wait_in_the_backends_queue_and_both_ways_see_it() {
     let Some(pair) = Pair::start(&[], "") else { return };
-    let (mut socket, support) = started(pair.haproxy.get("HAPROXY_SOCKET")).await;
-    let (mut page, _) = started(pair.haproxy.get("HAPROXY_STATS_URL")).await;
+    let (mut socket, support) = started("haproxy", pair.haproxy.get("HAPROXY_SOCKET")).await;
+    let (mut page, _) = started("haproxy", pair.haproxy.get("HAPROXY_STATS_URL")).await;
     let gauge = |name: &str| *support.columns.iter().find(|gauge| gauge.name == name).expect("a column");
     assert_eq!((gauge("app_queue").class, gauge("app_queue").resource), (Class::Queue, "haproxy backend app"));
     assert_eq!(gauge("app_servers_sessions").capacity, Capacity::Column("app_servers_sessions_max"));
 
     let all = slow(pair.port(), 24, 1500, "");
-    until(&mut socket, "requests that wait", |reading| value(reading, "app_queue") == 8.0).await;
+    until(socket.as_mut(), "requests that wait", |reading| value(reading, "app_queue") == 8.0).await;
     for collector in [&mut socket, &mut page] {
-        let full = read(collector).await;
+        let full = read(collector.as_mut()).await;
         assert_eq!((value(&full, "app_queue"), value(&full, "app_servers_queue")), (8.0, 0.0));
         assert_eq!((value(&full, "app_servers_sessions"), value(&full, "app_servers_sessions_max")), (16.0, 16.0));
         assert_eq!((value(&full, "web_frontend_sessions"), value(&full, "web_frontend_requests_total")), (24.0, 24.0));
     }
     all_served(all);
-    let after = until(&mut socket, "rest", |reading| value(reading, "app_requests_total") == 24.0).await;
+    let after = until(socket.as_mut(), "rest", |reading| value(reading, "app_requests_total") == 24.0).await;
     assert_eq!((value(&after, "app_queue"), value(&after, "app_servers_sessions")), (0.0, 0.0));
     assert!(value(&after, "app_queue_time_ms") > 100.0, "8 of 24 waited 1.5 s: {}", value(&after, "app_queue_time_ms"));
     assert!(value(&after, "app_response_time_ms") >= 1500.0);
@@ -162,36 +123,36 @@ async fn requests_bound_to_one_server_wait_in_its_own_queue_and_not_in_the_backe
          server a NGINX maxconn 2 cookie a\n    server b NGINX maxconn 2 cookie b"
     );
     let Some(pair) = Pair::start(&[], &extra) else { return };
-    let (mut socket, _) = started(pair.haproxy.get("HAPROXY_SOCKET")).await;
+    let (mut socket, _) = started("haproxy", pair.haproxy.get("HAPROXY_SOCKET")).await;
     let all = slow(port, 5, 1200, "Cookie: SRV=a\r\n");
-    let full = until(&mut socket, "requests that wait", |reading| value(reading, "stuck_servers_queue") == 3.0).await;
+    let full = until(socket.as_mut(), "requests that wait", |reading| value(reading, "stuck_servers_queue") == 3.0).await;
     assert_eq!(value(&full, "stuck_queue"), 0.0);
     assert_eq!((value(&full, "stuck_servers_sessions"), value(&full, "stuck_servers_sessions_max")), (2.0, 4.0));
     all_served(all);
-    until(&mut socket, "rest", |reading| value(reading, "stuck_servers_queue") == 0.0).await;
+    until(socket.as_mut(), "rest", |reading| value(reading, "stuck_servers_queue") == 0.0).await;
 }
 
 #[tokio::test]
 async fn the_process_at_its_maxconn_silences_the_page_while_the_socket_goes_on_and_others_wait_in_the_kernel() {
     let Some(pair) = Pair::start(&[("HAPROXY_TOTAL", "10")], "") else { return };
-    let (mut socket, _) = started(pair.haproxy.get("HAPROXY_SOCKET")).await;
+    let (mut socket, _) = started("haproxy", pair.haproxy.get("HAPROXY_SOCKET")).await;
     let page = pair.haproxy.get("HAPROXY_STATS_URL");
-    let (mut kept, _) = started(page).await;
+    let (mut kept, _) = started("haproxy", page).await;
     let mut kernel = collector("listen", pair.haproxy.get("HAPROXY_PORT"), "");
     kernel.start().await.expect("HAProxy listens");
-    assert_eq!(value(&read(&mut socket).await, "connections"), 1.0, "the page's kept connection");
+    assert_eq!(value(&read(socket.as_mut()).await, "connections"), 1.0, "the page's kept connection");
 
     let all = slow(pair.port(), 14, 1500, "");
-    let full = until(&mut socket, "a full process", |reading| value(reading, "connections") == 10.0).await;
+    let full = until(socket.as_mut(), "a full process", |reading| value(reading, "connections") == 10.0).await;
     assert_eq!((value(&full, "connections_max"), value(&full, "web_frontend_sessions")), (10.0, 9.0));
-    assert_eq!(value(&read(&mut kernel).await, "queue"), 5.0);
+    assert_eq!(value(&read(kernel.as_mut()).await, "queue"), 5.0);
     // A kept connection is one of the ten and goes on; a new one waits like everybody.
-    assert_eq!(value(&read(&mut kept).await, "web_frontend_sessions"), 9.0);
+    assert_eq!(value(&read(kept.as_mut()).await, "web_frontend_sessions"), 9.0);
     let mut new = collector("haproxy", page, "");
     assert!(tokio::time::timeout(DEADLINE, new.start()).await.is_err(), "no connection is left for it");
-    assert_eq!(value(&tokio::time::timeout(DEADLINE, read(&mut socket)).await.expect("in time"), "connections"), 10.0);
+    assert_eq!(value(&tokio::time::timeout(DEADLINE, read(socket.as_mut())).await.expect("in time"), "connections"), 10.0);
     all_served(all);
-    until(&mut socket, "rest", |reading| value(reading, "connections") <= 2.0).await;
+    until(socket.as_mut(), "rest", |reading| value(reading, "connections") <= 2.0).await;
 }
 
 #[tokio::test]
@@ -199,13 +160,13 @@ async fn a_frontend_at_its_limit_lets_others_wait_in_the_kernel() {
     let port = free_port();
     let extra = format!("frontend narrow\n    bind 127.0.0.1:{port}\n    maxconn 4\n    default_backend app");
     let Some(pair) = Pair::start(&[], &extra) else { return };
-    let (mut page, _) = started(pair.haproxy.get("HAPROXY_STATS_URL")).await;
+    let (mut page, _) = started("haproxy", pair.haproxy.get("HAPROXY_STATS_URL")).await;
     let mut kernel = collector("listen", &port.to_string(), "");
     kernel.start().await.expect("HAProxy listens");
     let all = slow(port, 7, 1200, "");
-    let full = until(&mut page, "a full frontend", |reading| value(reading, "narrow_frontend_sessions") == 4.0).await;
+    let full = until(page.as_mut(), "a full frontend", |reading| value(reading, "narrow_frontend_sessions") == 4.0).await;
     assert_eq!((value(&full, "narrow_frontend_sessions_max"), value(&full, "app_queue")), (4.0, 0.0));
-    assert_eq!(value(&read(&mut kernel).await, "queue"), 3.0);
+    assert_eq!(value(&read(kernel.as_mut()).await, "queue"), 3.0);
     all_served(all);
 }
 
@@ -219,22 +180,22 @@ async fn servers_that_go_down_and_what_that_costs_are_events() {
         none = free_port()
     );
     let Some(mut pair) = Pair::start(&[], &extra) else { return };
-    let (mut socket, _) = started(pair.haproxy.get("HAPROXY_SOCKET")).await;
-    let rest = until(&mut socket, "the server up", |reading| value(reading, "checked_servers_up") == 1.0).await;
+    let (mut socket, _) = started("haproxy", pair.haproxy.get("HAPROXY_SOCKET")).await;
+    let rest = until(socket.as_mut(), "the server up", |reading| value(reading, "checked_servers_up") == 1.0).await;
     assert_eq!((value(&rest, "checked_server_downs_total"), value(&rest, "checked_servers_sessions_max")), (0.0, 5.0));
     pair.nginx.stop();
-    let down = until(&mut socket, "the server down", |reading| value(reading, "checked_servers_up") == 0.0).await;
+    let down = until(socket.as_mut(), "the server down", |reading| value(reading, "checked_servers_up") == 0.0).await;
     assert_eq!(value(&down, "checked_server_downs_total"), 1.0);
     assert!(down.values.iter().all(|(name, _)| *name != "checked_servers_sessions_max"), "nobody is left");
     let refused = answers(slow(port, 3, 1, ""));
     assert!(refused.iter().all(|line| line.starts_with("HTTP/1.1 503")), "{refused:?}");
     // HAProxy counts an answer a moment after it was sent.
-    let felt = until(&mut socket, "three refusals", |reading| value(reading, "hope_frontend_responses_5xx_total") >= 3.0).await;
+    let felt = until(socket.as_mut(), "three refusals", |reading| value(reading, "hope_frontend_responses_5xx_total") >= 3.0).await;
     assert_eq!(value(&felt, "hope_frontend_responses_5xx_total"), 3.0);
     // A server that is not checked stays up, and every connection to it fails.
     let tried = answers(slow(pair.port(), 1, 1, ""));
     assert!(tried[0].starts_with("HTTP/1.1 503"), "{tried:?}");
-    let felt = until(&mut socket, "one failure", |reading| value(reading, "web_frontend_responses_5xx_total") >= 1.0).await;
+    let felt = until(socket.as_mut(), "one failure", |reading| value(reading, "web_frontend_responses_5xx_total") >= 1.0).await;
     assert_eq!(value(&felt, "app_connect_errors_total"), 1.0);
     assert!(value(&felt, "app_retries_total") >= 1.0, "{}", value(&felt, "app_retries_total"));
     assert_eq!(value(&felt, "web_frontend_responses_5xx_total"), 1.0);
@@ -243,20 +204,20 @@ async fn servers_that_go_down_and_what_that_costs_are_events() {
 #[tokio::test]
 async fn cleared_counters_a_restart_and_a_silence_cost_a_note_or_their_time() {
     let Some(mut pair) = Pair::start(&[], "") else { return };
-    let (mut socket, _) = started(pair.haproxy.get("HAPROXY_SOCKET")).await;
-    let (mut page, _) = started(pair.haproxy.get("HAPROXY_STATS_URL")).await;
+    let (mut socket, _) = started("haproxy", pair.haproxy.get("HAPROXY_SOCKET")).await;
+    let (mut page, _) = started("haproxy", pair.haproxy.get("HAPROXY_STATS_URL")).await;
     all_served(slow(pair.port(), 3, 1, ""));
     for collector in [&mut socket, &mut page] {
-        assert_eq!(value(&read(collector).await, "web_frontend_requests_total"), 3.0);
+        assert_eq!(value(&read(collector.as_mut()).await, "web_frontend_requests_total"), 3.0);
     }
     let mut cli = UnixStream::connect(pair.haproxy.get("HAPROXY_SOCKET")).expect("the runtime socket");
     cli.write_all(b"clear counters all\n").expect("sent");
     cli.read_to_end(&mut Vec::new()).expect("done");
     for collector in [&mut socket, &mut page] {
-        let cleared = read(collector).await;
+        let cleared = read(collector.as_mut()).await;
         assert_eq!(value(&cleared, "web_frontend_requests_total"), 0.0);
         assert_eq!(cleared.restarted.as_deref(), Some("counters begin again (restarted, reloaded or cleared)"));
-        assert_eq!(read(collector).await.notes, Vec::<String>::new());
+        assert_eq!(read(collector.as_mut()).await.notes, Vec::<String>::new());
     }
 
     pair.haproxy.signal("STOP");
@@ -269,7 +230,7 @@ async fn cleared_counters_a_restart_and_a_silence_cost_a_note_or_their_time() {
     assert!(silent.0.is_err() && silent.1.is_err(), "{silent:?}");
     all_served(slow(pair.port(), 2, 1, ""));
     for collector in [&mut socket, &mut page] {
-        assert_eq!(value(&read(collector).await, "web_frontend_requests_total"), 2.0);
+        assert_eq!(value(&read(collector.as_mut()).await, "web_frontend_requests_total"), 2.0);
     }
 
     pair.haproxy.signal("KILL");
@@ -283,11 +244,11 @@ async fn cleared_counters_a_restart_and_a_silence_cost_a_note_or_their_time() {
         assert_eq!(fault.kind, FaultKind::Unreachable, "{fault}");
     }
     pair.haproxy.start_again();
-    let back = read(&mut socket).await;
+    let back = read(socket.as_mut()).await;
     assert_eq!(back.restarted.as_deref(), Some("another process answers (restarted or reloaded), counters begin again"));
     assert_eq!(value(&back, "web_frontend_requests_total"), 0.0);
-    assert_eq!(read(&mut page).await.restarted.as_deref(), Some("counters begin again (restarted, reloaded or cleared)"));
-    assert_eq!(read(&mut socket).await.notes, Vec::<String>::new());
+    assert_eq!(read(page.as_mut()).await.restarted.as_deref(), Some("counters begin again (restarted, reloaded or cleared)"));
+    assert_eq!(read(socket.as_mut()).await.notes, Vec::<String>::new());
 }
 
 #[test]

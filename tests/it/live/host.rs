@@ -1,30 +1,14 @@
 //! The host collector on the machine that tests run on.
 
-use collectors::api::{Collector, Reading, Section, Support};
+use crate::support::collector::{begun, collector, started, value};
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-async fn started(settings: &str) -> (Box<dyn Collector>, Support) {
-    let section = Section {
-        instance: "host".to_owned(),
-        endpoint: String::new(),
-        settings: toml::from_str(settings).expect("settings"),
-        timeout: Duration::from_millis(800),
-        tick: Duration::from_secs(1),
-    };
-    let mut collector = (collectors::host::SPEC.open)(&section).expect("the settings are right");
-    let support = collector.start().await.expect("this is Linux");
-    (collector, support)
-}
-
-fn value(reading: &Reading, wanted: &str) -> f64 {
-    reading.values.iter().find(|(name, _)| *name == wanted).map_or_else(|| panic!("no {wanted}"), |(_, value)| *value)
-}
-
 #[tokio::test]
 async fn burning_processors_shows_in_busy_time_the_run_queue_and_the_samplers_own_time() {
-    let (mut host, support) = started("").await;
+    let (mut host, support) = started("host", "").await;
     let rest = host.read().await.expect("read");
     let cores = value(&rest, "cores");
     assert_eq!(cores, std::fs::read_to_string("/proc/cpuinfo").expect("cpuinfo").matches("processor\t").count() as f64);
@@ -71,7 +55,7 @@ async fn burning_processors_shows_in_busy_time_the_run_queue_and_the_samplers_ow
 
 #[tokio::test]
 async fn bytes_sent_over_an_interface_are_counted_at_once() {
-    let (mut host, _) = started("interfaces = [\"lo\"]").await;
+    let (mut host, _) = begun(collector("host", "", "interfaces = [\"lo\"]")).await;
     let from = host.read().await.expect("read");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let mut client = TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
@@ -93,7 +77,7 @@ async fn bytes_sent_over_an_interface_are_counted_at_once() {
 
 #[tokio::test]
 async fn every_column_of_the_start_has_a_value_in_every_read_and_memory_adds_up() {
-    let (mut host, support) = started("").await;
+    let (mut host, support) = started("host", "").await;
     for _ in 0..5 {
         let reading = host.read().await.expect("read");
         assert_eq!(reading.notes, Vec::<String>::new());

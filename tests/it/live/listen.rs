@@ -1,6 +1,7 @@
 //! The listen collector against this machine's own listeners.
 
-use collectors::api::{Collector, FaultKind, Reading, Section};
+use crate::support::collector::{collector, value};
+use collectors::api::{Collector, FaultKind};
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
@@ -8,26 +9,11 @@ use std::process::Command;
 use std::time::Duration;
 use tokio::net::{TcpSocket, UnixSocket, UnixStream};
 
-fn collector(endpoint: &str, settings: &str) -> Box<dyn Collector> {
-    let section = Section {
-        instance: "listen".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::from_str(settings).expect("settings"),
-        timeout: Duration::from_millis(800),
-        tick: Duration::from_secs(1),
-    };
-    (collectors::listen::SPEC.open)(&section).expect("the settings are right")
-}
-
 async fn started(endpoint: &str) -> Box<dyn Collector> {
-    let mut collector = collector(endpoint, "");
+    let mut collector = collector("listen", endpoint, "");
     let support = collector.start().await.expect("it listens");
     assert_eq!(support.lacks, []);
     collector
-}
-
-fn value(reading: &Reading, wanted: &str) -> f64 {
-    reading.values.iter().find(|(name, _)| *name == wanted).map_or_else(|| panic!("no {wanted}"), |(_, value)| *value)
 }
 
 async fn queue(collector: &mut Box<dyn Collector>) -> (f64, f64) {
@@ -90,7 +76,7 @@ async fn sockets_that_share_a_port_are_summed_and_a_change_of_their_number_is_no
     let first = listener("127.0.0.1:0", 5);
     let address = first.local_addr().expect("an address");
     let second = listener(&address.to_string(), 6);
-    let mut collector = collector(&address.port().to_string(), "");
+    let mut collector = collector("listen", &address.port().to_string(), "");
     let support = collector.start().await.expect("they listen");
     assert!(support.sees[0].contains("2 sockets") && support.sees[0].contains("summed"), "{:?}", support.sees);
     let _waiting: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(address).expect("let in")).collect();
@@ -165,7 +151,7 @@ async fn a_listener_in_another_network_namespace_is_seen_there_and_not_here() {
     .expect("the thread ended well");
     let port = listener.local_addr().expect("an address").port();
 
-    let mut there = collector(&port.to_string(), &format!("netns = {:?}", namespace.file()));
+    let mut there = collector("listen", &port.to_string(), &format!("netns = {:?}", namespace.file()));
     let support = there.start().await.expect("it listens there");
     assert_eq!(support.lacks, []);
     let reading = there.read().await.expect("it listens there");
@@ -174,7 +160,7 @@ async fn a_listener_in_another_network_namespace_is_seen_there_and_not_here() {
     let _accepted = listener.accept().expect("accepted");
     assert_eq!(value(&there.read().await.expect("it listens there"), "queue"), 2.0);
 
-    let here = collector(&port.to_string(), "").start().await.expect_err("nobody listens here");
+    let here = collector("listen", &port.to_string(), "").start().await.expect_err("nobody listens here");
     assert!(here.message.contains("nobody listens") && here.hint.is_some_and(|hint| hint.contains("pid")), "{}", here.message);
     drop(listener);
     let gone = there.read().await.expect_err("nobody listens there");

@@ -5,9 +5,10 @@ mod privileges;
 mod replica;
 mod waits;
 
+use crate::support::collector::{begun, collector};
 use crate::support::declared::declared;
 use crate::support::server::Server;
-use collectors::api::{Class, Collector, Fault, Gauge, Reading, Section, Support};
+use collectors::api::{Class, Collector, Fault, Gauge, Reading, Support};
 use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlSslMode};
 use sqlx::{ConnectOptions, Executor, Row};
 use std::time::{Duration, Instant};
@@ -70,21 +71,11 @@ pub(super) async fn number(session: &mut MySqlConnection, statement: &str) -> u6
 }
 
 fn collector_with(url: &str, settings: &str) -> Box<dyn Collector> {
-    let spec = collectors::REGISTRY.iter().find(|spec| spec.name == "mysql").expect("mysql is registered");
-    let section = Section {
-        instance: "mysql".to_owned(),
-        endpoint: url.to_owned(),
-        settings: toml::from_str(settings).expect("settings"),
-        timeout: Duration::from_millis(800),
-        tick: Duration::from_secs(1),
-    };
-    (spec.open)(&section).expect("the settings are right")
+    collector("mysql", url, settings)
 }
 
 async fn started(url: &str) -> (Box<dyn Collector>, Support) {
-    let mut collector = collector_with(url, "");
-    let support = collector.start().await.expect("the server answers");
-    (collector, support)
+    begun(collector_with(url, "")).await
 }
 
 async fn refused(url: &str) -> Fault {

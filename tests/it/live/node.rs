@@ -1,25 +1,13 @@
 //! Another machine through its node exporter, and a Prometheus that scrapes it: this machine, so that both can be compared.
 
+use crate::support::collector::{begun, open};
 use crate::support::sampler::Folder;
 use crate::support::server::Server;
-use collectors::api::{Capacity, Class, Collector, FaultKind, Lag, Layer, Section, Spec, Support};
+use collectors::api::{Capacity, Class, Collector, FaultKind, Lag, Layer, Spec, Support};
 use std::time::{Duration, Instant};
 
-fn collector(spec: &Spec, endpoint: &str, settings: &str) -> Box<dyn Collector> {
-    let section = Section {
-        instance: "db".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::from_str(settings).expect("settings"),
-        timeout: Duration::from_millis(800),
-        tick: Duration::from_secs(1),
-    };
-    (spec.open)(&section).expect("the settings are right")
-}
-
 async fn started(spec: &Spec, endpoint: &str, settings: &str) -> (Box<dyn Collector>, Support) {
-    let mut collector = collector(spec, endpoint, settings);
-    let support = collector.start().await.unwrap_or_else(|fault| panic!("{fault}"));
-    (collector, support)
+    begun(open(spec, "db", endpoint, settings)).await
 }
 
 /// Keeps one processor busy until it is dropped.
@@ -131,12 +119,12 @@ async fn a_prometheus_server_answers_queries_old_and_wrong_ones_too() {
     assert_eq!(support.columns.iter().map(|gauge| gauge.name).collect::<Vec<_>>(), ["node", "self"]);
     assert_eq!(apart.read().await.expect("it answers").get("node"), Some(1.0));
     for (query, says) in [("node_procs_running{", "parse error"), ("up[5m]", "found a matrix"), ("nothing_of_this_name", "")] {
-        match collector(spec, &format!("{url}::{query}"), "").start().await {
+        match open(spec, "db", &format!("{url}::{query}"), "").start().await {
             Err(fault) => assert!(fault.kind == FaultKind::Nonsense && fault.message.contains(says) && !says.is_empty(), "{fault}"),
             Ok(support) => assert!(says.is_empty() && support.lacks[0].what.contains("no series matches yet"), "{support:?}"),
         }
     }
-    let mut wrong = collector(spec, &format!("{}::up", exporter.get("NODE_EXPORTER_URL")), "");
+    let mut wrong = open(spec, "db", &format!("{}::up", exporter.get("NODE_EXPORTER_URL")), "");
     let fault = wrong.start().await.expect_err("it is no Prometheus server");
     assert!(fault.message.contains("api/v1/query") && fault.hint.is_some(), "{fault}");
 }
@@ -157,6 +145,6 @@ async fn a_json_page_of_a_real_server_gives_its_numbers_and_names_what_is_none()
         tokio::time::sleep(Duration::from_millis(100)).await;
     };
     assert!(series > 10.0, "{series}");
-    let fault = collector(spec, &format!("{}/nothing", server.get("PROMETHEUS_URL")), "").start().await.expect_err("no page");
+    let fault = open(spec, "db", &format!("{}/nothing", server.get("PROMETHEUS_URL")), "").start().await.expect_err("no page");
     assert!(fault.message.contains("404"), "{fault}");
 }

@@ -1,6 +1,7 @@
 //! The PgBouncer collector against a real PgBouncer before a real PostgreSQL.
 
-use crate::support::postgres::{DEADLINE, answered, class, collector, load, read, run, session, started, try_session, until};
+use crate::support::collector::{DEADLINE, class, collector, read, started, until};
+use crate::support::postgres::{answered, load, run, session, try_session};
 use crate::support::server::Server;
 use collectors::api::{Capacity, Class, FaultKind};
 use std::time::Duration;

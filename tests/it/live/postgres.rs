@@ -1,9 +1,8 @@
 //! The PostgreSQL collector against real servers, 15 and 18: rest, slots, privileges, counters, restarts, silence. Locks are
 //! beside this file.
 
-use crate::support::postgres::{
-    DEADLINE, answered, class, collector, load, read, run, session, started, texts, try_run, try_session, until,
-};
+use crate::support::collector::{DEADLINE, class, collector, read, started, until};
+use crate::support::postgres::{answered, load, run, session, texts, try_run, try_session};
 use crate::support::server::Server;
 use collectors::api::{Capacity, Class, FaultKind};
 use std::process::Command;

@@ -1,7 +1,8 @@
 //! PostgreSQL's lock waits on real servers, 15 and 18: who waits for what, and behind whom.
 
 use super::postgres::{Postgres, VERSIONS};
-use crate::support::postgres::{answered, class, collector, load, read, run, session, started, texts, until};
+use crate::support::collector::{class, collector, read, started, until};
+use crate::support::postgres::{answered, load, run, session, texts};
 use collectors::api::{Class, Reading, Wait};
 use sqlx::postgres::PgConnection;
 use std::collections::HashMap;

@@ -1,9 +1,10 @@
 //! A query of one's own against real servers: MySQL 9, MariaDB 10.11, PostgreSQL 15 and 18.
 
 use super::mysql;
+use crate::support::collector::open;
 use crate::support::postgres;
 use crate::support::server::Server;
-use collectors::api::{Collector, FaultKind, Section};
+use collectors::api::{Collector, FaultKind};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
@@ -11,15 +12,7 @@ const ALL: [(&str, &str); 4] =
     [("mysql", "MYSQL"), ("mariadb", "MARIADB"), ("postgres15", "POSTGRES15"), ("postgres18", "POSTGRES18")];
 
 fn collector(url: &str, sql: &str) -> Box<dyn Collector> {
-    let spec = collectors::REGISTRY.iter().find(|spec| spec.name == "query").expect("it is registered");
-    let section = Section {
-        instance: "outbox".to_owned(),
-        endpoint: format!("{url}::{sql}"),
-        settings: toml::Table::new(),
-        timeout: Duration::from_millis(800),
-        tick: Duration::from_secs(1),
-    };
-    (spec.open)(&section).expect("the settings are right")
+    open(&collectors::query::SPEC, "outbox", &format!("{url}::{sql}"), "")
 }
 
 #[tokio::test]

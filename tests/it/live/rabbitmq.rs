@@ -1,21 +1,15 @@
 //! A real `RabbitMQ`, by its management API and by its Prometheus page: a queue that nobody consumes, the memory alarm, and an
 //! account that may not see.
 
+use crate::support::collector::open;
 use crate::support::server::Server;
-use collectors::api::{Class, Collector, Fault, FaultKind, Reading, Section, Spec, Support};
+use collectors::api::{Class, Collector, Fault, FaultKind, Reading, Spec, Support};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
 async fn try_start(spec: &Spec, endpoint: &str) -> Result<(Box<dyn Collector>, Support), Fault> {
-    let section = Section {
-        instance: "broker".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::Table::new(),
-        timeout: Duration::from_millis(800),
-        tick: Duration::from_secs(1),
-    };
-    let mut collector = (spec.open)(&section).expect("the settings are right");
+    let mut collector = open(spec, "broker", endpoint, "");
     let support = collector.start().await?;
     Ok((collector, support))
 }

@@ -3,30 +3,19 @@
 mod access;
 mod several;
 
+use crate::support::collector::{self, read, value};
 use crate::support::declared::declared;
 use crate::support::sampler::{Folder, Ran, read_columns, signal};
 use crate::support::server::Server;
-use collectors::api::{Class, Collector, FaultKind, Reading, Section, Support};
+use collectors::api::{Class, Collector, FaultKind, Reading, Support};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 pub(super) const BOTH: [&str; 2] = ["redis", "valkey"];
 
-fn collector(endpoint: &str) -> Box<dyn Collector> {
-    collector_with(endpoint, toml::Table::new())
-}
-
-fn collector_with(endpoint: &str, settings: toml::Table) -> Box<dyn Collector> {
-    let spec = collectors::REGISTRY.iter().find(|spec| spec.name == "redis").expect("it is registered");
-    let section = Section {
-        instance: "redis".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings,
-        timeout: Duration::from_millis(800),
-        tick: Duration::from_secs(1),
-    };
-    (spec.open)(&section).expect("the settings are right")
+fn collector_with(endpoint: &str, settings: &str) -> Box<dyn Collector> {
+    collector::collector("redis", endpoint, settings)
 }
 
 /// A line of the server's description, whichever of the two it is.
@@ -35,17 +24,7 @@ pub(super) fn of<'a>(server: &'a Server, name: &str, key: &str) -> &'a str {
 }
 
 async fn started(endpoint: &str) -> (Box<dyn Collector>, Support) {
-    let mut collector = collector(endpoint);
-    let support = collector.start().await.expect("it answers");
-    (collector, support)
-}
-
-async fn read(collector: &mut Box<dyn Collector>) -> Reading {
-    collector.read().await.expect("it answers")
-}
-
-fn value(reading: &Reading, wanted: &str) -> f64 {
-    reading.values.iter().find(|(name, _)| *name == wanted).map_or_else(|| panic!("no {wanted}"), |(_, value)| *value)
+    collector::started("redis", endpoint).await
 }
 
 fn grown(name: &str, from: &Reading, to: &Reading) -> f64 {
@@ -102,9 +81,9 @@ async fn at_rest_every_gauge_is_what_it_was_declared_to_be() {
         assert!(support.product == product.0 && support.version.starts_with(product.1), "{} {}", support.product, support.version);
         let own = |wanted: &str| support.columns.iter().find(|gauge| gauge.name == wanted).map(|gauge| gauge.own);
         assert_eq!((own("connected_clients"), own("ops_total")), (Some(1.0), Some(2.0)));
-        let first = read(&mut collector).await;
+        let first = read(collector.as_mut()).await;
         tokio::time::sleep(Duration::from_millis(500)).await;
-        let second = read(&mut collector).await;
+        let second = read(collector.as_mut()).await;
         assert_eq!(value(&second, "connected_clients"), 1.0, "the sampler's own");
         assert_eq!(grown("ops_total", &first, &second), 2.0, "its own two commands");
         assert_eq!((value(&second, "maxclients"), value(&second, "maxmemory_bytes")), (200.0, 64.0 * 1024.0 * 1024.0));
@@ -142,9 +121,9 @@ async fn a_slow_script_holds_up_the_round_trip_and_nothing_else_tells() {
         let (mut collector, _) = started(of(&server, name, "URL")).await;
         let mut client = Client::new(of(&server, name, "PORT"));
         let script = "local n = 0; for i = 1, tonumber(ARGV[1]) do n = n + i % 7 end; return n";
-        let fresh = read(&mut collector).await;
+        let fresh = read(collector.as_mut()).await;
         assert!(client.ask(&["EVAL", script, "0", "20000000"]).starts_with(':'));
-        let rest = read(&mut collector).await;
+        let rest = read(collector.as_mut()).await;
         // As many rounds as take a second of processor time, however busy this machine is.
         let rounds = 2e7 / grown("main_thread_cpu_seconds_total", &fresh, &rest).max(0.01);
 
@@ -154,14 +133,14 @@ async fn a_slow_script_holds_up_the_round_trip_and_nothing_else_tells() {
         // Under the sampler this read would be late after 800 ms: a missing cell and a poll_ms, never a 0.
         let early = tokio::time::timeout(Duration::from_millis(100), collector.read()).await;
         assert!(early.is_err(), "{name}: an answer while the script runs: {early:?}");
-        let held = read(&mut collector).await;
+        let held = read(collector.as_mut()).await;
         let took = began.elapsed().as_secs_f64() * 1e3;
         let waited = value(&held, "roundtrip_ms");
         assert!(waited > 300.0 && waited < took, "{name}: {waited} of {took} ms");
         assert_eq!(value(&held, "blocked_clients"), 0.0, "the page itself says nothing");
         assert!(grown("main_thread_cpu_seconds_total", &rest, &held) > 0.6, "{name}");
         client.hear();
-        let after = read(&mut collector).await;
+        let after = read(collector.as_mut()).await;
         if name == "valkey" {
             assert!(grown("eventloop_busy_seconds_total", &rest, &after) > 0.6);
         }
@@ -185,12 +164,12 @@ async fn a_full_memory_evicts_and_the_hit_ratio_falls() {
             }
         };
         store(0..500);
-        let warm = read(&mut collector).await;
+        let warm = read(collector.as_mut()).await;
         assert_eq!((value(&warm, "keys"), value(&warm, "evicted_keys_total")), (500.0, 0.0));
         store(500..8000);
         let mut reader = Client::new(of(&server, name, "PORT"));
         let found = (0..500).filter(|key| reader.ask(&["GET", &format!("key{key}")]) != "$-1").count() as f64;
-        let full = read(&mut collector).await;
+        let full = read(collector.as_mut()).await;
         assert!(grown("evicted_keys_total", &warm, &full) > 1000.0);
         assert!(value(&full, "used_memory_bytes") > 0.8 * value(&full, "maxmemory_bytes"));
         let (hits, misses) = (grown("keyspace_hits_total", &warm, &full), grown("keyspace_misses_total", &warm, &full));
@@ -205,7 +184,7 @@ async fn a_full_memory_without_eviction_refuses_to_store_and_each_refusal_is_cou
         let args = [(&*format!("{}_ARGS", name.to_uppercase()), "--maxmemory 6mb --maxmemory-policy noeviction")];
         let Some(server) = Server::start(name, &args) else { return };
         let (mut collector, _) = started(of(&server, name, "URL")).await;
-        let rest = read(&mut collector).await;
+        let rest = read(collector.as_mut()).await;
         assert_eq!(value(&rest, "oom_errors_total"), 0.0);
         let mut client = Client::new(of(&server, name, "PORT"));
         let text = "x".repeat(10_000);
@@ -217,7 +196,7 @@ async fn a_full_memory_without_eviction_refuses_to_store_and_each_refusal_is_cou
                 break;
             }
         }
-        let full = read(&mut collector).await;
+        let full = read(collector.as_mut()).await;
         assert_eq!(refused, 5, "{name} was never full");
         assert_eq!(grown("oom_errors_total", &rest, &full), 5.0);
         assert_eq!(grown("error_replies_total", &rest, &full), 5.0);
@@ -245,15 +224,15 @@ async fn a_full_server_refuses_others_while_the_kept_connection_goes_on() {
             }
             assert!(clients.len() < 20, "the limit was never reached");
         }
-        let full = read(&mut collector).await;
+        let full = read(collector.as_mut()).await;
         assert_eq!((value(&full, "connected_clients"), value(&full, "maxclients")), (20.0, 20.0));
         assert_eq!(value(&full, "rejected_connections_total"), 3.0);
         for endpoint in ["URL", "PROBE_URL"] {
-            let fault = self::collector(of(&server, name, endpoint)).start().await.expect_err("full");
+            let fault = collector_with(of(&server, name, endpoint), "").start().await.expect_err("full");
             assert_eq!(fault.kind, FaultKind::Refused, "{fault}");
             assert!(fault.hint.is_some_and(|hint| hint.contains("before the load")));
         }
-        assert_eq!(value(&read(&mut collector).await, "rejected_connections_total"), 5.0);
+        assert_eq!(value(&read(collector.as_mut()).await, "rejected_connections_total"), 5.0);
     }
 }
 
@@ -266,13 +245,13 @@ async fn a_reset_sets_counters_back_while_the_server_goes_on_and_is_noted() {
         for _ in 0..50 {
             client.ask(&["GET", "nothing"]);
         }
-        let before = read(&mut collector).await;
+        let before = read(collector.as_mut()).await;
         assert_eq!(value(&before, "keyspace_misses_total"), 50.0);
         assert_eq!(client.ask(&["CONFIG", "RESETSTAT"]), "+OK");
-        let reset = read(&mut collector).await;
+        let reset = read(collector.as_mut()).await;
         assert_eq!(value(&reset, "keyspace_misses_total"), 0.0);
         assert_eq!(reset.restarted.as_deref(), Some("counters reset (CONFIG RESETSTAT)"));
-        assert_eq!(read(&mut collector).await.notes, Vec::<String>::new());
+        assert_eq!(read(collector.as_mut()).await.notes, Vec::<String>::new());
     }
 }
 
@@ -281,7 +260,7 @@ async fn a_killed_server_costs_its_reads_and_the_next_one_is_found_and_noted_onc
     for name in BOTH {
         let Some(mut server) = Server::start(name, &[]) else { return };
         let (mut collector, _) = started(of(&server, name, "URL")).await;
-        read(&mut collector).await;
+        read(collector.as_mut()).await;
         server.signal("KILL");
         let fault = loop {
             // The last answer may be under way.
@@ -294,10 +273,10 @@ async fn a_killed_server_costs_its_reads_and_the_next_one_is_found_and_noted_onc
         let fault = collector.read().await.expect_err("nobody there");
         assert!(fault.message.contains(of(&server, name, "PORT")), "{fault}");
         server.start_again();
-        let reading = read(&mut collector).await;
+        let reading = read(collector.as_mut()).await;
         assert_eq!(value(&reading, "connected_clients"), 1.0);
         assert_eq!(reading.restarted.as_deref(), Some("the server was started anew"));
-        assert_eq!(read(&mut collector).await.notes, Vec::<String>::new());
+        assert_eq!(read(collector.as_mut()).await.notes, Vec::<String>::new());
     }
 }
 
@@ -312,7 +291,7 @@ async fn a_stopped_server_is_silent_and_answers_again_when_it_goes_on() {
         assert!(silent.is_err(), "{silent:?}");
         let mut clients = 0.0;
         for _ in 0..100 {
-            clients = value(&read(&mut collector).await, "connected_clients");
+            clients = value(&read(collector.as_mut()).await, "connected_clients");
             if clients == 1.0 {
                 break;
             }

@@ -2,16 +2,14 @@
 //! histograms, and levels that stand still, wander, saw, fill or leak by a known amount. Nothing in the files is painted on:
 //! the truth is what was put into the arithmetic.
 
-use super::made::START;
+use super::making::{Chance, Making, START};
 use clap::Parser;
 use collectors::api::{Class, Gauge, Layer, Unit, Worse};
 use serde_json::Value;
-use std::fs::File;
 use std::path::PathBuf;
 use whatgives::correlate::{cli::Options, report, session::Session};
 use whatgives::hist::Hist;
-use whatgives::ticks::{self, Header, Meaning, Target};
-use whatgives::timeline::{ALL, Driver, Interval, Offered, Timeline};
+use whatgives::timeline::{ALL, Interval, Timeline};
 
 /// What is made.
 #[derive(Clone)]
@@ -59,22 +57,9 @@ pub struct Run {
     pub waited_last: Option<usize>,
 }
 
-/// Chance: the same for one seed.
-struct Chance(u64);
-
-impl Chance {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
-    }
-
-    fn count(&mut self, mean: f64) -> f64 {
-        (mean + mean.sqrt() * self.normal()).round().max(0.0)
-    }
+/// As many as chance makes of a mean.
+fn count(chance: &mut Chance, mean: f64) -> f64 {
+    (mean + mean.sqrt() * chance.normal()).round().max(0.0)
 }
 
 impl Held {
@@ -110,31 +95,12 @@ impl Held {
             ("cache", Gauge::new("hit_ratio", Class::Ratio, Unit::Ratio, "").at(Layer::Server, "cache")),
             ("cache", Gauge::new("waiting", Class::Queue, Unit::Count, "").at(Layer::Lock, "cache commands")),
         ];
-        let mut header = Header::default();
-        (header.run.start_unix_ms, header.run.tick_ms) = (START, 1000.0);
-        for instance in ["web", "app", "host", "cache"] {
-            header.targets.push(Target { instance: instance.into(), collector: "made".into(), ..Target::default() });
-        }
-        for (instance, gauge) in &gauges {
-            header.columns.push(format!("{instance}.{}", gauge.name));
-            header.gauges.push((format!("{instance}.{}", gauge.name), Meaning::of_gauge(instance, gauge)));
-        }
-        let mut ticks = ticks::Writer::new(File::create(run.path("ticks")).expect("a file"), &header).expect("a header");
-        let mut timeline = Timeline {
-            driver: Driver {
-                driver: "made".into(),
-                offered: Offered::Scheduled,
-                latency: "ok".into(),
-                window_ms: 1000.0,
-                ..Driver::default()
-            },
-            ..Timeline::default()
-        };
+        let mut making = Making::new(&run.path("ticks"), &run.path("timeline"), 1000, &gauges);
         let mut chance = Chance(self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let (mut waiting, mut done, mut saw, mut wander, mut steady) = (0.0_f64, 5000.0, 0.0_f64, 0.0_f64, 0.0_f64);
         for second in 0..self.seconds() {
             let rate = self.rate(second);
-            let sent = chance.count(rate);
+            let sent = count(&mut chance, rate);
             let pool = self.broken.filter(|(from, _)| second >= *from).map_or(self.pool, |(_, pool)| pool);
             let served = (waiting + sent).min(pool);
             waiting = waiting + sent - served;
@@ -157,6 +123,11 @@ impl Held {
             });
             let job = self.job_s.map_or(0.0, |every| if second % every < 8 { 6.0 } else { 0.0 });
             let cells = [
+                // All four targets are up.
+                1.0,
+                1.0,
+                1.0,
+                1.0,
                 done.round(),
                 waiting.round(),
                 (5e7 + saw + leaked[0]).round(),
@@ -164,15 +135,15 @@ impl Held {
                 (80.0 + 2.0 * steady + leaked[2]).round(),
                 (20.0 + 3.0 * steady).round(),
                 (4e9 + 3.0 * wander - leaked[3]).round(),
-                (9e4 * (1.0 - (-(second as f64) / 50.0).exp())).round() + chance.count(10.0),
+                (9e4 * (1.0 - (-(second as f64) / 50.0).exp())).round() + count(&mut chance, 10.0),
                 0.95 + 0.004 * chance.normal() - missed,
                 (job + 40.0 * missed * rate / 60.0).round(),
             ]
             .map(Some);
-            ticks.row(second as u64, START + 1000 * second as i64, 0.2, &cells, &[]).expect("a row");
-            self.requests(&mut timeline, &mut chance, second, (sent, served, waiting), pool);
+            making.tick(second, &cells);
+            self.requests(&mut making.timeline, &mut chance, second, (sent, served, waiting), pool);
         }
-        timeline.write(File::create(run.path("timeline")).expect("a file")).expect("a timeline");
+        making.finish();
         run
     }
 

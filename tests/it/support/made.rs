@@ -1,16 +1,12 @@
 //! A run made by arithmetic: a service with a pool that holds so many requests a second, under a load that climbs. What is in
 //! the files follows from a fluid queue, so that the answer is known; each test spoils one thing.
 
+use super::making::{self, Chance, Making, START};
 use collectors::api::{Class, Gauge, Layer, Unit};
 use serde_json::Value;
-use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
-use whatgives::ticks::{self, Header, Meaning, Target};
-use whatgives::timeline::{ALL, Driver, Interval, Offered, Timeline};
-
-/// When every made run begins.
-pub const START: i64 = 1_795_000_000_000;
+use whatgives::timeline::{Interval, Offered};
 
 /// What is made.
 #[derive(Clone)]
@@ -74,17 +70,16 @@ pub struct Busy {
 }
 
 impl Busy {
-    fn read(&self, rate: f64, chance: &mut impl FnMut() -> f64) -> f64 {
+    fn read(&self, rate: f64, chance: &mut Chance) -> f64 {
         let mean = self.capacity * (self.idle + (1.0 - self.idle) * (rate / self.full_at).powf(self.power));
         if !self.counted {
             // The mean of as many requests as there were, each of another length.
             let deviation = 0.5 * mean / rate.max(1.0).sqrt();
-            let normal = (0..12).map(|_| chance()).sum::<f64>() - 6.0;
-            return (10.0 * (mean + deviation * normal)).round() / 10.0;
+            return (10.0 * (mean + deviation * chance.normal())).round() / 10.0;
         }
         // As many as a Poisson process has under way.
         let (mut under_way, mut left) = (0.0, (-mean).exp());
-        let (mut part, at) = (left, chance());
+        let (mut part, at) = (left, chance.uniform());
         while at > left && under_way < self.capacity {
             under_way += 1.0;
             part *= mean / under_way;
@@ -154,12 +149,6 @@ impl Said {
     }
 }
 
-/// Between 0 and 1.
-fn chance(state: &mut u64) -> f64 {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    (*state >> 40) as f64 / (1_u64 << 24) as f64
-}
-
 impl Made {
     fn seconds(&self) -> usize {
         self.before + self.low + self.climb + self.top
@@ -196,34 +185,14 @@ impl Made {
             let taken = Gauge::new("places_taken", Class::Utilisation, Unit::Count, "");
             gauges.push(("app", taken.of_fixed(self.places).at(Layer::App, "places")));
         }
-        let mut header = Header::default();
-        header.run.start_unix_ms = START;
-        header.run.tick_ms = 1000.0;
-        for instance in ["web", "app"] {
-            header.targets.push(Target { instance: instance.into(), collector: "made".into(), ..Target::default() });
-            header.columns.push(format!("{instance}.up"));
-        }
-        for (instance, gauge) in &gauges {
-            header.columns.push(format!("{instance}.{}", gauge.name));
-            header.gauges.push((format!("{instance}.{}", gauge.name), Meaning::of_gauge(instance, gauge)));
-        }
-        let mut ticks = ticks::Writer::new(File::create(files.path("ticks")).expect("a file"), &header).expect("a header");
-        let mut timeline = Timeline {
-            driver: Driver {
-                driver: "made".into(),
-                offered: self.offered,
-                latency: "ok".into(),
-                window_ms: 1000.0,
-                ..Driver::default()
-            },
-            ..Timeline::default()
-        };
+        let mut making = Making::new(&files.path("ticks"), &files.path("timeline"), 1000, &gauges);
+        making.timeline.driver.offered = self.offered;
         let (mut waiting, mut web, mut done, mut wait_ms) = (0.0_f64, 0.0_f64, 5000.0_f64, 70_000.0_f64);
         let mut unsent = 0.0_f64;
-        let (mut state, mut noise) = (7_u64, self.seed);
+        let (mut chance, mut noise) = (Chance(7), Chance(self.seed));
         for second in 0..self.seconds() {
             // A little noise, the same in every run.
-            let jitter = 1.0 + 0.04 * (chance(&mut state) - 0.5);
+            let jitter = 1.0 + 0.04 * (chance.uniform() - 0.5);
             let offered = self.offered_at(second);
             let sent = (offered * jitter).min(self.driver_limit);
             let failed = if offered >= self.failing.0 { self.failing.1 * sent } else { 0.0 };
@@ -252,30 +221,25 @@ impl Made {
                 of("app", wait_ms.round()),
                 of("app", 0.0),
             ];
-            cells.extend(self.busy.iter().map(|busy| of("web", busy.read(served, &mut || chance(&mut noise)))));
+            cells.extend(self.busy.iter().map(|busy| of("web", busy.read(served, &mut noise))));
             cells.extend(self.outbox.is_finite().then(|| of("app", unsent.round())));
             cells.extend(self.places.is_finite().then(|| of("app", (0.4 * sent).min(self.places).round())));
-            ticks.row(second as u64, START + 1000 * second as i64, 0.2, &cells, &[]).expect("a row");
+            making.tick(second, &cells);
             if second >= self.before {
                 let wiggle = if 2 * (second - self.before) > self.seconds() - self.before { self.wiggle_ms } else { 0.0 };
                 let latency = self.service_ms + if served > 0.0 { 1000.0 * all / self.pool } else { 0.0 };
-                timeline.intervals.push(Interval {
-                    // A counter read at a tick tells of the second that ends there.
-                    unix_ms: START - 1000 + 1000 * second as i64 - (1000.0 * self.clock_s) as i64,
-                    dur_ms: 1000.0,
-                    step: ALL.into(),
-                    offered: (self.offered != Offered::Achieved).then_some(offered),
-                    started: Some(sent.round()),
-                    ok: Some(served.round()),
+                // A counter read at a tick tells of the second that ends there.
+                let unix_ms = START - 1000 + 1000 * second as i64 - (1000.0 * self.clock_s) as i64;
+                let told = making::second(unix_ms, offered, sent.round(), served.round(), latency * jitter);
+                making.timeline.intervals.push(Interval {
+                    offered: told.offered.filter(|_| self.offered != Offered::Achieved),
                     failed: Some(failed.round()),
-                    p50_ms: Some(latency * jitter),
-                    p95_ms: Some(1.6 * latency * jitter + wiggle),
-                    p99_ms: Some(2.0 * latency * jitter),
-                    ..Interval::default()
+                    p95_ms: told.p95_ms.map(|p95| p95 + wiggle),
+                    ..told
                 });
             }
         }
-        timeline.write(File::create(files.path("timeline")).expect("a file")).expect("a timeline");
+        making.finish();
         files
     }
 }

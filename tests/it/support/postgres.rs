@@ -1,56 +1,8 @@
-//! What the tests of PostgreSQL and PgBouncer share: collectors, and sessions that make load.
+//! What the tests of PostgreSQL and PgBouncer share: sessions that make load.
 
-use collectors::api::{Class, Collector, Reading, Section, Support};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, Row as _};
-use std::time::Duration;
 use tokio::task::JoinHandle;
-
-/// How long a read may take in these tests.
-pub const DEADLINE: Duration = Duration::from_millis(800);
-
-/// A collector by its name, with lines of configuration.
-pub fn collector(name: &str, endpoint: &str, settings: &str) -> Box<dyn Collector> {
-    let spec = collectors::REGISTRY.iter().find(|spec| spec.name == name).expect("it is registered");
-    let section = Section {
-        instance: name.to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: settings.parse().expect("TOML"),
-        timeout: DEADLINE,
-        tick: Duration::from_secs(1),
-    };
-    (spec.open)(&section).expect("the settings are right")
-}
-
-/// A collector that has started.
-pub async fn started(name: &str, endpoint: &str) -> (Box<dyn Collector>, Support) {
-    let mut collector = collector(name, endpoint, "");
-    let support = collector.start().await.unwrap_or_else(|fault| panic!("{fault} {:?}", fault.hint));
-    (collector, support)
-}
-
-/// The class that the run declares for a gauge.
-pub fn class(support: &Support, name: &str) -> Class {
-    support.columns.iter().find(|gauge| gauge.name == name).unwrap_or_else(|| panic!("no column {name}")).class
-}
-
-/// One reading.
-pub async fn read(collector: &mut dyn Collector) -> Reading {
-    collector.read().await.unwrap_or_else(|fault| panic!("{fault}"))
-}
-
-/// Reads until `seen`, for at most 10 s.
-pub async fn until(collector: &mut dyn Collector, what: &str, seen: impl Fn(&Reading) -> bool) -> Reading {
-    let mut last = Reading::default();
-    for _ in 0..200 {
-        last = read(collector).await;
-        if seen(&last) {
-            return last;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("never seen: {what}; at last {last:?}");
-}
 
 /// A session of the load.
 pub async fn session(url: &str) -> PgConnection {

@@ -1,10 +1,10 @@
 //! A whole session of a user: the sampler beside a load, then correlate, both run as users run them.
 
+use crate::open_loop::watched::wait_for_first_tick;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 /// The files of a session, and what was said about them.
 pub struct Session {
@@ -31,11 +31,7 @@ impl Session {
             .arg(session.folder.path().join("run"))
             .spawn()
             .expect("the sampler starts");
-        let begin = Instant::now();
-        while !std::fs::read_to_string(session.file("ticks")).is_ok_and(|text| text.contains("\n0\t")) {
-            assert!(begin.elapsed() < Duration::from_secs(15), "the sampler has not begun after 15 s");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_for_first_tick(&session.file("ticks"), &mut sampler).expect("the sampler begins");
         load(&session.file("requests"));
         let status = sampler.wait().expect("the sampler ends");
         assert!(status.success(), "the sampler ended with {status}");

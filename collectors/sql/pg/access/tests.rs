@@ -1,18 +1,11 @@
 use super::*;
 use proptest::prelude::*;
-use std::time::Duration;
 
 const POSTGRES: Usual = Usual { port: Some(5432), database: None };
 const BOUNCER: Usual = Usual { port: Some(6432), database: Some("pgbouncer") };
 
 fn section(endpoint: &str, settings: &str) -> Section {
-    Section {
-        instance: "postgres".to_owned(),
-        endpoint: endpoint.to_owned(),
-        settings: toml::from_str(settings).unwrap(),
-        timeout: Duration::from_secs(1),
-        tick: Duration::from_secs(1),
-    }
+    Section::of("postgres", endpoint, settings)
 }
 
 fn access(endpoint: &str, settings: &str) -> Result<Access, Fault> {

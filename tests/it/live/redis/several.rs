@@ -9,7 +9,7 @@ use std::time::Duration;
 async fn until(collector: &mut Box<dyn collectors::api::Collector>, what: &str, seen: impl Fn(&Reading) -> bool) -> Reading {
     let mut last = Reading::default();
     for _ in 0..200 {
-        last = read(collector).await;
+        last = read(collector.as_mut()).await;
         if seen(&last) {
             return last;
         }
@@ -59,7 +59,7 @@ async fn a_node_of_a_cluster_tells_whether_every_slot_is_served() {
         let (mut node, support) = started(of(&server, name, "URL")).await;
         let up = support.columns.iter().find(|gauge| gauge.name == "cluster_up").expect("a column");
         assert_eq!(up.worse, Worse::Down, "{name}");
-        let rest = read(&mut node).await;
+        let rest = read(node.as_mut()).await;
         assert_eq!((value(&rest, "cluster_up"), value(&rest, "cluster_slots_failed")), (0.0, 0.0), "{name}: nobody serves a slot");
         assert_eq!(Client::new(of(&server, name, "PORT")).ask(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]), "+OK");
         until(&mut node, "every slot is served", |reading| value(reading, "cluster_up") == 1.0).await;

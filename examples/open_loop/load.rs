@@ -1,9 +1,10 @@
 //! Visitors: in an open loop, each sent when it is due, or in a closed one, a fixed number of them one visit after the other.
 
-use crate::open_loop::course::{Course, uniform};
-use crate::open_loop::pace::pace;
-use crate::open_loop::requests::{Log, Outcome, Request};
+use super::course::{Course, uniform};
+use super::pace::pace;
+use super::requests::{Log, Outcome, Request};
 use anyhow::{Context as _, ensure};
+use std::fmt;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -39,13 +40,23 @@ pub type App = Arc<dyn Fn(Visit) -> Visiting + Send + Sync>;
 /// No visitor waits longer than this.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What was sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What was sent, and how punctually.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// Visits sent.
     pub sent: usize,
     /// Visits that ended well.
     pub ok: usize,
+    /// How late each was sent, the most punctual first.
+    late_ms: Vec<f64>,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let late = |share: f64| self.late_ms.get((share * self.late_ms.len() as f64) as usize).or(self.late_ms.last());
+        let (half, most) = (late(0.5).unwrap_or(&0.0), late(0.99).unwrap_or(&0.0));
+        write!(f, "{} of {} visits ended well; sent {half:.1} ms late in the median, {most:.1} ms at p99", self.ok, self.sent)
+    }
 }
 
 /// An open loop along this course, at random with this seed. `workers`: how many visits the driver itself can have under way;
@@ -126,8 +137,10 @@ async fn written(mut done: mpsc::UnboundedReceiver<Request>, log: &Path) -> anyh
         log.write(&request)?;
         summary.sent += 1;
         summary.ok += usize::from(request.outcome == Outcome::Ok);
+        summary.late_ms.push((request.started - request.scheduled).as_secs_f64() * 1e3);
     }
     log.finish()?;
+    summary.late_ms.sort_by(f64::total_cmp);
     ensure!(summary.ok > 0, "not one of {} visits ended well", summary.sent);
     Ok(summary)
 }
