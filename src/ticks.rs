@@ -122,6 +122,9 @@ pub struct Meaning {
     /// For class `wait`: visits per count of that column.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
+    /// For class `event`: how many seconds one makes its request wait, where it does not fail it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub costs_s: Option<f64>,
     /// Which direction is bad.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "neither")]
     pub worse: Worse,
@@ -189,6 +192,7 @@ impl Meaning {
             },
             visits: gauge.visits.map(|(name, _)| column(name)),
             factor: gauge.visits.map(|(_, factor)| factor),
+            costs_s: gauge.costs_s,
             worse: gauge.worse,
             lag: match gauge.lag {
                 api::Lag::Live => Lag::Live,

@@ -174,6 +174,8 @@ pub struct Gauge {
     pub capacity: Capacity,
     /// For [`Class::Wait`]: the column of the same target that counts visits, and visits per count of it.
     pub visits: Option<(&'static str, f64)>,
+    /// For [`Class::Event`]: how many seconds one makes its request wait, where it does not fail it.
+    pub costs_s: Option<f64>,
     /// Which direction is bad.
     pub worse: Worse,
     /// When a change shows.
@@ -207,6 +209,7 @@ impl Gauge {
             unit,
             capacity: Capacity::None,
             visits: None,
+            costs_s: None,
             worse,
             lag: Lag::Live,
             own: 0.0,
@@ -265,6 +268,12 @@ impl Gauge {
     /// The column that counts the visits of a mean wait, and visits per count of it.
     pub const fn visits(mut self, column: &'static str, factor: f64) -> Self {
         self.visits = Some((column, factor));
+        self
+    }
+
+    /// How many seconds one event makes its request wait.
+    pub const fn costs(mut self, seconds: f64) -> Self {
+        self.costs_s = Some(seconds);
         self
     }
 

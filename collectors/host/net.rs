@@ -6,6 +6,8 @@ use crate::proc::{lines, number, protocol, value, words};
 
 const NETWORK: &str = "network";
 const ACCEPT: &str = "accept queues of the host";
+/// How long Linux waits at least before it sends a segment again.
+const RETRANSMIT_S: f64 = 0.2;
 
 /// The gauges of one interface; their columns are called `net_<name>_…`.
 pub(crate) const INTERFACE: &[Gauge] = &[
@@ -44,7 +46,7 @@ pub(super) const NETSTAT: &[Gauge] = &[
 
 /// `net/snmp`
 pub(super) const SNMP: &[Gauge] = &[
-    failed("tcp_retransmits_total", "Segments sent again", Layer::Host, NETWORK),
+    failed("tcp_retransmits_total", "Segments sent again", Layer::Host, NETWORK).costs(RETRANSMIT_S),
     Gauge::new("tcp_established", Class::Level, Unit::Count, "Open TCP connections of the whole machine").at(Layer::Host, NETWORK),
 ];
 

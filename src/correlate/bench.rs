@@ -12,6 +12,8 @@ use collectors::api::Class;
 
 /// The share of what was expected that is material on top of the floor.
 const SHARE_OF_EXPECTED: f64 = 0.25;
+/// Events are material from so many a request on, where nobody says what one costs.
+const SHARE_OF_REQUESTS: f64 = 0.01;
 /// Added to the mean request by work that no request waits for, ms.
 pub const OFF_PATH_MS: f64 = 100.0;
 /// With which chance a run in which nothing saturates raises an alarm at all, before it has to stay.
@@ -88,6 +90,7 @@ impl<'a> Bench<'a> {
             Measure::Share => CEILING,
         };
         let learned = self.learn(gauge, &signal, base)?;
+        let share = gauge.meaning.costs_s.map_or(SHARE_OF_REQUESTS, |costs_s| floor_ms / (1e3 * costs_s));
         let bins = self.frame.bins;
         let mut trace = Trace {
             measure: signal.measure,
@@ -102,7 +105,7 @@ impl<'a> Bench<'a> {
             let expected = learned.expected(*rate);
             let floor = match signal.measure {
                 Measure::MsPerRequest => base + SHARE_OF_EXPECTED * expected,
-                Measure::PerSecond => base.max(0.01 * rate.max(0.0)) + SHARE_OF_EXPECTED * expected,
+                Measure::PerSecond => base.max(share * rate.max(0.0)) + SHARE_OF_EXPECTED * expected,
                 Measure::Points => base.max(2.0 * learned.scale / (self.windows.smooth as f64).sqrt()),
                 Measure::Seconds | Measure::Share => base,
             };

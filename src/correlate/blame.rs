@@ -3,12 +3,12 @@
 //! **Question.** Of all that moved, what was first, and what exactly waited there? **Method.** Movers are ordered by onset.
 //! Those whose order against the first one is in doubt are tied with it. Of those that can as well have been before it the
 //! waits file says which was, where it speaks, else the innermost leads: who waits for a lock inside a connection inside a
-//! worker makes all three wait. Waiters are counted, one a row and read, never pairs of waiter and blocker. **How it fails.**
+//! worker makes all three wait. A capacity used up is no waiting, and leads only where it explains what no waiting does. Waiters are counted, one a row and read, never pairs of waiter and blocker. **How it fails.**
 //! Two independent resources that give way within the same few seconds cannot be told apart by their times; the report says
 //! that they are tied.
 
 use super::movers::{Evidence, Move};
-use super::verdict::WaitShare;
+use super::verdict::{Symptom, WaitShare};
 use crate::correlate::gather::Frame;
 use crate::waits::{WaitRow, Waits};
 use collectors::api::Layer;
@@ -28,11 +28,14 @@ pub struct Order {
 /// Rows of one object with less than this share of all waiters each are told together.
 const FEW: f64 = 0.1;
 
-/// Orders the movers; `waits` is who waited for whom from around the first onset on.
-pub fn order(frame: &Frame, mut movers: Vec<Move>, waits: &[WaitShare]) -> Order {
-    // A ceiling speaks only where no waiting does.
-    if movers.iter().any(|moved| moved.evidence != Evidence::Ceiling) {
-        movers.retain(|moved| moved.evidence != Evidence::Ceiling);
+/// Orders the movers; `waits` is who waited for whom from around the first onset on, `felt` what users felt.
+pub fn order(frame: &Frame, mut movers: Vec<Move>, waits: &[WaitShare], felt: &[Symptom]) -> Order {
+    // A ceiling speaks where no waiting does; and where users had felt something, with the ceiling reached, before any did.
+    let waited = movers.iter().filter(|moved| moved.evidence != Evidence::Ceiling).map(|moved| moved.onset.low).min();
+    if let Some(waited) = waited {
+        let unexplained =
+            felt.iter().any(|symptom| symptom.measure != "refused" && symptom.onset.elapsed_s < frame.elapsed_s(waited));
+        movers.retain(|moved| moved.evidence != Evidence::Ceiling || unexplained && moved.onset.high < waited);
     }
     movers.sort_by_key(|moved| (moved.onset.at, moved.onset.low));
     let Some(earliest) = movers.first().cloned() else { return Order::default() };

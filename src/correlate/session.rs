@@ -132,9 +132,12 @@ impl Session {
             caveats.extend(caveats::waits_as_pairs(twice, waits.rows.len()));
             shares
         });
-        let order = blame::order(frame, moved, shares.as_deref().unwrap_or_default());
+        let mut felt = timeline.map(|timeline| symptoms::felt(frame, phases, timeline, options.threshold));
+        let order = blame::order(frame, moved, shares.as_deref().unwrap_or_default(), felt.as_deref().unwrap_or_default());
         let first = order.movers.first();
-        let felt = timeline.map(|timeline| symptoms::felt(frame, phases, timeline, first, options.threshold));
+        if let (Some(felt), Some(first)) = (&mut felt, first) {
+            symptoms::since(felt, frame, first);
+        }
         caveats.extend(caveats::of_load(frame, load, phases, timeline, first));
         caveats.extend(timeline.is_none().then(caveats::steps_not_told));
         caveats.extend(caveats::of_answer(frame, load, phases, floors, first, felt.as_deref().unwrap_or_default()));

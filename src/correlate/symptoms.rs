@@ -2,8 +2,8 @@
 //!
 //! **Question.** When did users notice, and how long after the first gauge moved? **Method.** Per step: the 95th percentile
 //! over its threshold (given, or twice its median at low load), dated as gauges are, and over it in three quarters of what
-//! follows at that load or more; the first of the failures that keep coming; refusals apart. **How it fails.** A log that gives percentiles over long windows dates late by
-//! up to such a window.
+//! follows at that load or more; the first of the failures that keep coming; refusals apart. **How it fails.** A log that
+//! gives percentiles over long windows dates late by up to such a window.
 
 use super::align::{hold, spread};
 use super::gather::Frame;
@@ -15,7 +15,7 @@ use crate::judge::robust::{median, smooth};
 use crate::timeline::{Interval, Timeline};
 
 /// Everything that was felt, in the order of its onset.
-pub fn felt(frame: &Frame, phases: &Phases, timeline: &Timeline, first: Option<&Move>, given_ms: Option<f64>) -> Vec<Symptom> {
+pub fn felt(frame: &Frame, phases: &Phases, timeline: &Timeline, given_ms: Option<f64>) -> Vec<Symptom> {
     let names = timeline.told_apart();
     let (from, to) = phases.range;
     let width = frame.bins_of(3.0_f64.min((to - from) as f64 * frame.step_s / 60.0), 1);
@@ -34,7 +34,7 @@ pub fn felt(frame: &Frame, phases: &Phases, timeline: &Timeline, first: Option<&
                 threshold,
                 onset: super::tell::onset(frame, low, at, high),
                 rate_per_s: super::tell::rates(phases, low, at, high),
-                after_first_s: first.map(|first| (at as f64 - first.onset.at as f64) * frame.step_s),
+                after_first_s: None,
             };
             found.push((at, symptom));
         };
@@ -62,6 +62,13 @@ pub fn felt(frame: &Frame, phases: &Phases, timeline: &Timeline, first: Option<&
     }
     found.sort_by_key(|(bin, _)| *bin);
     found.into_iter().map(|(_, symptom)| symptom).collect()
+}
+
+/// Tells how long after the first gauge it was felt.
+pub fn since(felt: &mut [Symptom], frame: &Frame, first: &Move) {
+    for symptom in felt {
+        symptom.after_first_s = Some(super::tell::round(symptom.onset.elapsed_s - frame.elapsed_s(first.onset.at), 3));
+    }
 }
 
 /// The first bin from which most later bins at this load or more are over.

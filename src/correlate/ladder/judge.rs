@@ -159,7 +159,7 @@ fn watched(arm: &mut Arm, usable: &[&Rung], rest: usize, axis: &Axis, floor: Opt
         arm.caveats.extend(caveats::waits_as_pairs(twice, waits.rows.len()));
         shares
     });
-    let order = blame::order(&line.frame, moves, shares.as_deref().unwrap_or_default());
+    let order = blame::order(&line.frame, moves, shares.as_deref().unwrap_or_default(), &[]);
     arm.movers = order.movers.iter().map(|found| line.mover(usable, found)).collect();
     let tied = arm.movers.iter().skip(1).take(order.tied).map(|mover| mover.gauge.clone()).collect();
     if let (Some(first), Some(found)) = (arm.movers.first_mut(), order.movers.first()) {

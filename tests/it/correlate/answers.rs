@@ -62,9 +62,36 @@ fn places_that_are_all_taken_are_named_where_requests_fail_and_nothing_waits() {
     // Full and nobody is refused: as many as there can be.
     let said = full.write().correlate();
     assert_eq!((said.code, said.verdict["verdict"].as_str()), (0, Some("rested")), "{}", said.text);
-    // What waits goes before what is full.
-    let said = Made { failing: (120.0, 0.05), pool: 100.0, ..full }.write().correlate();
+    // What waits goes before what is full, but not where the full had refused people before anybody waited.
+    let said = Made { failing: (120.0, 0.05), pool: 100.0, ..full.clone() }.write().correlate();
     assert!(said.first().starts_with("app.pool_wait"), "{}", said.text);
+    let said = Made { failing: (120.0, 0.05), pool: 160.0, ..full }.write().correlate();
+    assert_eq!(said.first(), "app.places_taken", "{}", said.text);
+    assert!(said.text.contains("app.pool_wait"), "{}", said.text);
+}
+
+#[test]
+fn events_of_which_each_costs_a_moment_count_by_what_they_cost() {
+    let files = Made { pool: 400.0, ..Made::default() }.write();
+    files.edit("ticks", |lines| {
+        let head = lines.iter().find(|line| line.starts_with("tick\t")).expect("the names").clone();
+        let at = head.split('\t').position(|name| name == "app.errors_total").expect("the column");
+        // From the 70th second on four a second, of 100 requests and more.
+        for (second, line) in lines.iter_mut().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).enumerate() {
+            let mut cells: Vec<&str> = line.split('\t').collect();
+            let events = (4 * second.saturating_sub(70)).to_string();
+            cells[at] = &events;
+            *line = cells.join("\t");
+        }
+    });
+    let said = files.correlate();
+    assert_eq!(said.first(), "app.errors_total", "{}", said.text);
+    files.edit("ticks", |lines| {
+        let gauge = lines.iter_mut().find(|line| line.starts_with("#gauge\tapp.errors_total")).expect("its line");
+        *gauge = gauge.replacen('{', "{\"costs_s\":0.2,", 1);
+    });
+    let said = files.correlate();
+    assert_eq!(said.verdict["verdict"], "rested", "{}", said.text);
 }
 
 #[test]
