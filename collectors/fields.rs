@@ -1,6 +1,5 @@
 //! Names and what a server says of each, as it wrote them.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 /// Names with their texts, in one text for all of them: an answer of some hundred is taken apart once a tick, and memory of its
@@ -67,11 +66,6 @@ impl<N: AsRef<str>, V: AsRef<str>> Extend<(N, V)> for Fields {
     }
 }
 
-/// The bytes as text, what is no UTF-8 replaced; almost always there is nothing to replace.
-pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
-    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,11 +78,6 @@ mod tests {
         fields.extend([("a", "1"), ("A", "2"), ("b", ""), ("a", "3")]);
         assert_eq!((fields.get("a"), fields.get("A"), fields.get("b"), fields.get("B")), (Some("3"), Some("2"), Some(""), None));
         assert_eq!((fields.get_in_any_case("A"), fields.get_in_any_case("B")), (Some("3"), Some("")));
-    }
-
-    #[test]
-    fn bytes_that_are_no_text_are_replaced() {
-        assert_eq!(text(b"a\xffb"), "a\u{fffd}b");
     }
 
     proptest! {

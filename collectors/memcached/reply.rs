@@ -1,6 +1,6 @@
 //! What memcached answers to `stats`: lines `STAT name value`, then `END`; or one line that begins with `ERROR`.
 
-use crate::fields::{self, Fields};
+use crate::fields::Fields;
 
 /// A whole answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +25,7 @@ pub(super) fn parse(bytes: &[u8]) -> Option<Reply> {
     while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
         let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
         rest = &rest[end + 1..];
-        let text = fields::text(line);
+        let text = String::from_utf8_lossy(line);
         let mut words = text.splitn(3, ' ');
         match (words.next(), words.next(), words.next()) {
             // One question, one answer: what follows belongs to no question.

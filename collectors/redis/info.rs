@@ -1,6 +1,6 @@
 //! The text of `INFO`: lines `name:value` under headings `# Section`, found by name in whatever order and number.
 
-use crate::fields::{self, Fields};
+use crate::fields::Fields;
 use std::collections::BTreeSet;
 
 /// One answer, taken apart. Only lines with their line end count: a number at a place where the text was cut is not a number.
@@ -15,7 +15,7 @@ impl Info {
     /// Takes a text apart. What is no `name:value` is passed over.
     pub fn parse(text: &[u8]) -> Self {
         let (mut info, mut section) = (Self::default(), None);
-        for line in fields::text(text).split_inclusive('\n') {
+        for line in String::from_utf8_lossy(text).split_inclusive('\n') {
             let Some(line) = line.strip_suffix('\n') else { break };
             let line = line.strip_suffix('\r').unwrap_or(line);
             if let Some(heading) = line.strip_prefix('#') {

@@ -3,9 +3,9 @@
 //! **Question.** Of all that moved, what was first, and what exactly waited there? **Method.** Movers are ordered by onset.
 //! Those whose order against the first one is in doubt are tied with it. Of those that can as well have been before it the
 //! waits file says which was, where it speaks, else the innermost leads: who waits for a lock inside a connection inside a
-//! worker makes all three wait. A capacity used up is no waiting, and leads only where it explains what no waiting does. Waiters are counted, one a row and read, never pairs of waiter and blocker. **How it fails.**
-//! Two independent resources that give way within the same few seconds cannot be told apart by their times; the report says
-//! that they are tied.
+//! worker makes all three wait. A capacity used up is no waiting, and leads only where it explains what no waiting does.
+//! Waiters are counted, one a row and read, never pairs of waiter and blocker. **How it fails.** Two independent resources
+//! that give way within the same few seconds cannot be told apart by their times; the report says that they are tied.
 
 use super::movers::{Evidence, Move};
 use super::verdict::{Symptom, WaitShare};

@@ -5,9 +5,8 @@
 //! goodput is under 95 % of what was offered and the latency of the ok ones is over 1.5 times its value at low load, both.
 //! The interval is a block bootstrap of the points (Künsch 1989). What fails has cost something too, so that goodput falls
 //! beyond its ceiling: it counts as a twentieth. A share fitted to each run followed its noise, and was worse on simulated
-//! runs than this one for all. **How it fails.** Without a driver's log there is no
-//! offered rate and no knee; a closed loop never offers more than is done; a knee within 2 % of the highest rate of the climb
-//! may be missed.
+//! runs than this one for all. **How it fails.** Without a driver's log there is no offered rate and no knee; a closed loop
+//! never offers more than is done; a knee within 2 % of the highest rate of the climb may be missed.
 
 use super::align::{Basis, Load};
 use super::gather::Frame;
@@ -77,9 +76,8 @@ pub fn find(frame: &Frame, load: &Load, phases: &Phases) -> Option<Knee> {
 /// Bends of 100 resamplings, sorted: blocks of what is left over are put back on the fitted hinge. The generator is fixed:
 /// one run has one answer.
 fn bootstrap(points: &[(f64, f64)], fitted: Hinge) -> Vec<f64> {
-    let at = |x: f64| fitted.at(x);
     // What is left over grows with the rate as counts do.
-    let left: Vec<f64> = points.iter().map(|(x, y)| (y - at(*x)) / at(*x).max(1e-9).sqrt()).collect();
+    let left: Vec<f64> = points.iter().map(|(x, y)| (y - fitted.at(*x)) / fitted.at(*x).max(1e-9).sqrt()).collect();
     let block = (points.len() / 12).clamp(1, 6);
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut next = |below: usize| {
@@ -92,7 +90,8 @@ fn bootstrap(points: &[(f64, f64)], fitted: Hinge) -> Vec<f64> {
             let from = next(left.len().saturating_sub(block) + 1);
             noise.extend_from_slice(&left[from..(from + block).min(left.len())]);
         }
-        let again: Vec<(f64, f64)> = points.iter().zip(noise).map(|((x, _), left)| (*x, at(*x) + left * at(*x).sqrt())).collect();
+        let again: Vec<(f64, f64)> =
+            points.iter().zip(noise).map(|((x, _), left)| (*x, fitted.at(*x) + left * fitted.at(*x).sqrt())).collect();
         hinge::fit(&again).map(Hinge::bend)
     }))
 }
