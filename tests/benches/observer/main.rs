@@ -24,7 +24,7 @@ mod mysql;
 mod options;
 mod postgres;
 mod redis;
-#[path = "../../tests/it/support/server.rs"]
+#[path = "../../it/support/server.rs"]
 #[allow(dead_code, reason = "made for the tests, which do more with it")]
 mod server;
 

@@ -25,7 +25,7 @@ mod options;
 mod others;
 mod process;
 
-#[path = "../../tests/it/support/server.rs"]
+#[path = "../../it/support/server.rs"]
 #[allow(dead_code, reason = "made for the tests, which do more with it")]
 mod server;
 

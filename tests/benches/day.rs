@@ -10,7 +10,7 @@
 mod used;
 
 #[allow(dead_code, reason = "each maker uses its part")]
-#[path = "../tests/it/support/making.rs"]
+#[path = "../it/support/making.rs"]
 mod making;
 
 use collectors::api::{Class, Gauge, Layer, Unit};
