@@ -1,14 +1,8 @@
 //! The load of the SQL servers: sessions that each update one of a few hot rows and commit.
 
+use super::sessions::connect;
 use super::{Plan, Work};
 use std::thread::JoinHandle;
-
-/// A session of the load.
-#[async_trait::async_trait]
-pub trait Session: Send + 'static {
-    /// One statement, to its answer.
-    async fn run(&mut self, statement: &str);
-}
 
 /// What the load is, for the heading.
 pub fn about(plan: &Plan) -> String {
@@ -16,19 +10,14 @@ pub fn about(plan: &Plan) -> String {
 }
 
 /// Starts it in a thread of its own: every session counts a commit when it is done.
-pub fn load<S: Session>(
-    plan: &Plan,
-    work: &Work,
-    table: &'static str,
-    connect: impl AsyncFn() -> S + Send + 'static,
-) -> JoinHandle<()> {
+pub fn load(plan: &Plan, work: &Work, table: &'static str, url: String) -> JoinHandle<()> {
     let (sessions, rows, counted) = (plan.sessions, plan.rows, work.clone());
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
             let mut tasks = Vec::new();
             for number in 0..sessions {
-                let mut session = connect().await;
+                let mut session = connect(&url).await;
                 let work = counted.clone();
                 tasks.push(tokio::spawn(async move {
                     let mut turn = number;

@@ -27,6 +27,8 @@ mod redis;
 #[path = "../../it/support/server.rs"]
 #[allow(dead_code, reason = "made for the tests, which do more with it")]
 mod server;
+#[path = "../used/sessions.rs"]
+mod sessions;
 
 use collectors::api::{Collector, Section};
 use server::Server;

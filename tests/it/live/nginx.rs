@@ -1,13 +1,11 @@
 //! The nginx collector against a real nginx.
 
-use crate::support::collector::{begun, collector, read, until, value};
+use crate::support::collector::{SOON, begun, collector, read, until, value};
 use crate::support::server::Server;
 use collectors::api::{Capacity, Class, Collector, FaultKind, Support};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
-
-const DEADLINE: Duration = Duration::from_millis(400);
 
 fn nginx(url: &str, settings: &str) -> Box<dyn Collector> {
     collector("nginx", url, settings)
@@ -94,7 +92,7 @@ async fn exhausted_worker_connections_silence_the_page_and_show_as_dropped_after
     }
     working.extend((0..4).map(|_| slow(&server, 8000)));
     for _ in 0..3 {
-        let fault = tokio::time::timeout(DEADLINE, collector.read()).await.expect("at once").expect_err("closed");
+        let fault = tokio::time::timeout(SOON, collector.read()).await.expect("at once").expect_err("closed");
         assert_eq!(fault.kind, FaultKind::Unreachable, "{fault}");
         assert!(fault.message.contains("connected, but no answer"), "{fault}");
         assert!(fault.hint.is_some_and(|hint| hint.contains("worker_connections")));

@@ -1,7 +1,7 @@
 //! The PostgreSQL collector against real servers, 15 and 18: rest, slots, privileges, counters, restarts, silence. Locks are
 //! beside this file.
 
-use crate::support::collector::{DEADLINE, class, collector, read, started, until};
+use crate::support::collector::{DEADLINE, SOON, class, collector, read, started, until};
 use crate::support::postgres::{answered, load, run, session, texts, try_run, try_session};
 use crate::support::server::Server;
 use collectors::api::{Capacity, Class, FaultKind};
@@ -328,7 +328,7 @@ async fn a_stopped_server_gives_no_answer_and_goes_on_over_the_same_connection()
             let mut late = collector.read();
             assert!(tokio::time::timeout(DEADLINE, &mut late).await.is_err(), "still stopped");
             postgres.signal_children("CONT");
-            let reading = tokio::time::timeout(DEADLINE, late).await.expect("goes on").expect("an answer");
+            let reading = tokio::time::timeout(SOON, late).await.expect("goes on").expect("an answer");
             assert!(reading.get("sessions_used").is_some());
         }
         let reading = read(&mut *collector).await;

