@@ -131,7 +131,7 @@ pub enum Capacity {
 pub enum Layer {
     /// The listening port's accept queue.
     Accept,
-    /// Workers of the web server.
+    /// Workers of the web server or the application.
     Worker,
     /// The application itself.
     App,

@@ -11,7 +11,7 @@ use super::movers::{Evidence, Move};
 use super::verdict::{Symptom, WaitShare};
 use crate::correlate::gather::Frame;
 use crate::waits::{WaitRow, Waits};
-use collectors::api::Layer;
+use collectors::api::{Class, Layer};
 use std::collections::{HashMap, HashSet};
 
 /// The movers in their order, and what decided it.
@@ -66,6 +66,12 @@ fn by_waits(frame: &Frame, movers: &[Move], earliest: &Move, waits: &[WaitShare]
 fn innermost(frame: &Frame, movers: &[Move], earliest: &Move) -> Option<usize> {
     let layer = |moved: &Move| frame.gauges[moved.gauge].meaning.layer.filter(|layer| *layer != Layer::Host);
     let outer = layer(earliest)?;
+    // Requests in service hold whatever waits further in; what the application itself queues (calls of another service,
+    // messages to send later) does not: a resource beside those, whose time counts.
+    let class = frame.gauges[earliest.gauge].class;
+    if outer == Layer::App && !matches!(class, Some(Class::Occupancy | Class::Utilisation)) {
+        return None;
+    }
     let inner = movers
         .iter()
         .enumerate()
@@ -161,7 +167,9 @@ pub fn resource(wait: &WaitShare) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::correlate::gather::Gauge;
     use crate::judge::onset::Dated;
+    use crate::ticks::Meaning;
 
     fn row(unix_ms: i64, waiter: Option<&str>, object: &str, count: u64, state: &str) -> WaitRow {
         WaitRow {
@@ -193,6 +201,28 @@ mod tests {
         // Who is tied is in doubt too, but not the other way round.
         assert!(tied(&moved(270, 280, 290), &moved(265, 275, 285)) && in_doubt(&moved(270, 280, 290), &moved(265, 275, 285)));
         assert!(!tied(&moved(284, 300, 312), &wide));
+    }
+
+    #[test]
+    fn of_two_that_are_tied_the_inner_leads_unless_the_first_is_a_queue_of_the_applications_own() {
+        let cases = [
+            (Layer::Worker, Class::Queue, true),
+            (Layer::Pool, Class::Queue, true),
+            (Layer::App, Class::Utilisation, true),
+            (Layer::App, Class::Queue, false),
+        ];
+        for (outer, class, led) in cases {
+            let mut frame = Frame::empty(0.0, 1.0, 400);
+            for (name, layer, class) in [("app.outer", outer, class), ("redis.pending_cmds", Layer::Server, Class::Queue)] {
+                let meaning = Meaning { layer: Some(layer), ..Meaning::default() };
+                let target = name.split('.').next().unwrap_or_default().to_owned();
+                let class = Some(class);
+                frame.put(Gauge { name: name.to_owned(), target, meaning, class, guessed: false, values: Vec::new() });
+            }
+            let (first, second) = (moved(161, 167, 191), Move { gauge: 1, ..moved(153, 180, 238) });
+            let order = order(&frame, vec![first, second], &[], &[]);
+            assert_eq!((order.movers[0].gauge == 1, order.decided_by.is_some(), order.tied), (led, led, 1), "{outer:?} {class:?}");
+        }
     }
 
     #[test]

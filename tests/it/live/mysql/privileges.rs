@@ -1,6 +1,7 @@
 //! What an account that may not see everything sees, and what it is told.
 
 use super::{PRODUCTS, Target, column, number, refused, run, started, until};
+use crate::support::collector::SOON;
 use collectors::api::{FaultKind, Support};
 
 fn mends(support: &Support) -> String {
@@ -118,8 +119,12 @@ async fn a_socket_leads_to_the_same_server_and_our_session_only_reads_within_its
         let mut root = target.session().await;
         // What was said in our session, as the server heard it: a read of ours ends by itself after half the time that the
         // caller waits for it.
-        let most = if target.is_mysql() { "max_execution_time = 400" } else { "max_statement_time = 0.400" };
-        for limit in ["TRANSACTION READ ONLY", "lock_wait_timeout = 1", "innodb_lock_wait_timeout = 1", most] {
+        let limit = (SOON / 2).as_millis();
+        let most = match target.is_mysql() {
+            true => format!("max_execution_time = {limit}"),
+            false => format!("max_statement_time = {:.3}", limit as f64 / 1e3),
+        };
+        for limit in ["TRANSACTION READ ONLY", "lock_wait_timeout = 1", "innodb_lock_wait_timeout = 1", &most] {
             let heard = format!(
                 "SELECT COUNT(*) FROM mysql.general_log WHERE user_host LIKE 'probe[%' AND argument = 'SET SESSION {limit}'"
             );
