@@ -120,9 +120,10 @@ async fn a_socket_leads_to_the_same_server_and_our_session_only_reads_within_its
         // What was said in our session, as the server heard it: a read of ours ends by itself after half the time that the
         // caller waits for it.
         let limit = (SOON / 2).as_millis();
-        let most = match target.is_mysql() {
-            true => format!("max_execution_time = {limit}"),
-            false => format!("max_statement_time = {:.3}", limit as f64 / 1e3),
+        let most = if target.is_mysql() {
+            format!("max_execution_time = {limit}")
+        } else {
+            format!("max_statement_time = {:.3}", limit as f64 / 1e3)
         };
         for limit in ["TRANSACTION READ ONLY", "lock_wait_timeout = 1", "innodb_lock_wait_timeout = 1", &most] {
             let heard = format!(
