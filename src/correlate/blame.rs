@@ -68,8 +68,7 @@ fn innermost(frame: &Frame, movers: &[Move], earliest: &Move) -> Option<usize> {
     let outer = layer(earliest)?;
     // Requests in service hold whatever waits further in; what the application itself queues (calls of another service,
     // messages to send later) does not: a resource beside those, whose time counts.
-    let class = frame.gauges[earliest.gauge].class;
-    if outer == Layer::App && !matches!(class, Some(Class::Occupancy | Class::Utilisation)) {
+    if outer == Layer::App && frame.gauges[earliest.gauge].class != Some(Class::Utilisation) {
         return None;
     }
     let inner = movers
@@ -210,6 +209,7 @@ mod tests {
             (Layer::Pool, Class::Queue, true),
             (Layer::App, Class::Utilisation, true),
             (Layer::App, Class::Queue, false),
+            (Layer::App, Class::Occupancy, false),
         ];
         for (outer, class, led) in cases {
             let mut frame = Frame::empty(0.0, 1.0, 400);
