@@ -1,5 +1,6 @@
 //! The MySQL collector against real servers, MySQL 9 and MariaDB.
 
+mod galera;
 mod harm;
 mod privileges;
 mod replica;
