@@ -289,6 +289,10 @@ async fn a_locked_catalogue_costs_the_names_and_not_the_tick() {
         let (mut holder, root) = idle_after(&postgres, HOT).await;
         let tasks = load(postgres.get("URL"), vec![HOT.to_owned()]).await;
         let mut admin = session(postgres.get("URL")).await;
+        // Else it would wait for the catalogue too.
+        while texts(&mut admin, "SELECT count(*)::text FROM pg_locks WHERE NOT granted").await != ["1"] {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         run(&mut admin, "BEGIN; LOCK TABLE pg_catalog.pg_class IN ACCESS EXCLUSIVE MODE").await;
         let began = Instant::now();
         let reading = read(&mut *collector).await;
