@@ -15,6 +15,9 @@
     reason = "a benchmark stops at the first surprise and prints its answer"
 )]
 
+#[path = "../it/support/collector.rs"]
+#[allow(dead_code, reason = "made for the tests, which do more with it")]
+mod collector;
 #[path = "used/options.rs"]
 mod options;
 #[path = "../it/support/server.rs"]
@@ -23,11 +26,13 @@ mod server;
 #[path = "used/sessions.rs"]
 mod sessions;
 
-use collectors::api::{Collector, Section};
+use collector::{read, started};
+use collectors::api::Collector;
 use server::Server;
 use sessions::connect;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use whatgives::judge::robust::median;
 
 const SERVERS: [&str; 4] = ["mysql", "mariadb", "postgres15", "postgres18"];
 
@@ -66,40 +71,17 @@ impl Subject {
 
     async fn collector(&self) -> Box<dyn Collector> {
         let name = if self.is_postgres() { "postgres" } else { "mysql" };
-        let spec = collectors::REGISTRY.iter().find(|spec| spec.name == name).expect("it is registered");
-        let section = Section {
-            instance: name.to_owned(),
-            endpoint: self.url("PROBE_").to_owned(),
-            settings: toml::Table::new(),
-            timeout: Duration::from_secs(5),
-            tick: APART,
-        };
-        let mut collector = (spec.open)(&section).expect("the settings are right");
-        collector.start().await.expect("the server answers");
-        collector
+        started(name, self.url("PROBE_")).await.0
     }
 }
 
-/// What whole reads took, sorted, milliseconds.
-struct Took(Vec<f64>);
-
-impl Took {
-    fn median(&self) -> f64 {
-        self.0.get(self.0.len() / 2).copied().unwrap_or(f64::NAN)
-    }
-
-    fn longest(&self) -> f64 {
-        self.0.last().copied().unwrap_or(f64::NAN)
-    }
-}
-
-/// So many reads, each with as many waits as there must be.
-async fn reads(collector: &mut dyn Collector, reads: usize, waiters: usize) -> Took {
+/// What so many reads took, milliseconds, each with as many waits as there must be.
+async fn reads(collector: &mut dyn Collector, reads: usize, waiters: usize) -> Vec<f64> {
     let mut took = Vec::new();
     for _ in 0..40 * reads {
         tokio::time::sleep(APART).await;
         let began = Instant::now();
-        let reading = collector.read().await.expect("the server answers");
+        let reading = read(collector).await;
         let ms = began.elapsed().as_secs_f64() * 1e3;
         // A waiter that looks for a deadlock is awake for a moment.
         if reading.waits.len() * 100 >= waiters * 95 {
@@ -110,20 +92,21 @@ async fn reads(collector: &mut dyn Collector, reads: usize, waiters: usize) -> T
         }
     }
     assert_eq!(took.len(), reads, "reads with {waiters} waits");
-    took.sort_by(f64::total_cmp);
-    Took(took)
+    took
 }
 
-fn line(what: &str, took: &Took, rest: f64) {
-    println!("{what:<34} {:>9.1} {:>10.1} {:>8.1}", took.median(), took.longest(), took.median() / rest);
+/// A line of the table; the median.
+fn line(what: &str, took: &[f64], rest: Option<f64>) -> f64 {
+    let (median, longest) = (median(took.iter().copied()), took.iter().copied().fold(f64::NAN, f64::max));
+    println!("{what:<34} {median:>9.1} {longest:>10.1} {:>8.1}", median / rest.unwrap_or(median));
+    median
 }
 
 /// The table of one server; its median read with 200 waiters.
 async fn measure(subject: &Subject, count: usize) -> f64 {
     let mut collector = subject.collector().await;
     println!("\n{:<34} {:>9} {:>10} {:>8}", subject.name, "median ms", "longest ms", "of rest");
-    let rest = reads(collector.as_mut(), count, 0).await;
-    line("nobody waits", &rest, rest.median());
+    let rest = line("nobody waits", &reads(collector.as_mut(), count, 0).await, None);
     let mut last = f64::NAN;
     for waiters in [1, 40, 200] {
         let update = format!("UPDATE {} SET taken = taken + 1 WHERE id = 17", subject.table());
@@ -136,8 +119,7 @@ async fn measure(subject: &Subject, count: usize) -> f64 {
             tasks.push(tokio::spawn(async move { session.run(&update).await }));
         }
         let took = reads(collector.as_mut(), count, waiters).await;
-        line(&format!("{waiters} waiting for one row"), &took, rest.median());
-        last = took.median();
+        last = line(&format!("{waiters} waiting for one row"), &took, Some(rest));
         holder.run("ROLLBACK").await;
         for task in tasks {
             task.await.expect("a waiter ends");
@@ -156,7 +138,7 @@ async fn measure(subject: &Subject, count: usize) -> f64 {
         holder.run("BEGIN").await;
         holder.run("UPDATE shop.big SET x = 1 WHERE id > 0").await;
         let took = reads(collector.as_mut(), count, 0).await;
-        line("400,000 row locks, nobody waits", &took, rest.median());
+        line("400,000 row locks, nobody waits", &took, Some(rest));
         holder.run("ROLLBACK").await;
     }
     last

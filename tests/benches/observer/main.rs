@@ -38,6 +38,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use whatgives::judge::robust::{median, sorted};
 
 /// Ten a second.
 const TICK: Duration = Duration::from_millis(100);
@@ -185,10 +186,6 @@ async fn arm(
     (done() - before) as f64 / began.elapsed().as_secs_f64()
 }
 
-fn median(values: &[f64]) -> f64 {
-    Middle::of(values).median
-}
-
 /// A median, and between which of the values it lies with 95 % certainty.
 struct Middle {
     low: f64,
@@ -198,13 +195,12 @@ struct Middle {
 
 impl Middle {
     fn of(values: &[f64]) -> Self {
-        let mut values = values.to_vec();
-        values.sort_by(f64::total_cmp);
+        let values = sorted(values.iter().copied());
         let at =
             |rank: f64| values.get(rank.clamp(0.0, (values.len() as f64 - 1.0).max(0.0)) as usize).copied().unwrap_or(f64::NAN);
         // How many of the values lie below the median is a matter of chance like the heads of as many coins.
         let (middle, chance) = (values.len() as f64 / 2.0, 1.96 * (values.len() as f64).sqrt() / 2.0);
-        Self { low: at((middle - chance).floor()), median: at(middle), high: at((middle + chance).ceil()) }
+        Self { low: at((middle - chance).floor()), median: median(values.iter().copied()), high: at((middle + chance).ceil()) }
     }
 }
 
@@ -237,9 +233,9 @@ async fn observe(name: &str, plan: &Plan, work: &Work, mut subject: Subject) -> 
         Middle::of(&ratios)
     };
     for (at, (_, name)) in arms.iter().enumerate() {
-        let (rate, seen) = (median(&rates[at]), &seen[at]);
+        let (rate, seen) = (median(rates[at].iter().copied()), &seen[at]);
         let each = if seen.reads > 0 { format!("{:.0}", seen.rows as f64 / seen.reads as f64) } else { "-".to_owned() };
-        let took = if seen.reads > 0 { format!("{:.1}", median(&seen.read_ms)) } else { "-".to_owned() };
+        let took = if seen.reads > 0 { format!("{:.1}", median(seen.read_ms.iter().copied())) } else { "-".to_owned() };
         let Middle { low, median, high } = of_free(at);
         let sure = format!("{low:.1} to {high:.1}");
         println!("{name:<16} {rate:>12.0} {median:>7.1}% {sure:>16} {:>8} {took:>9} {each:>12}", seen.reads);
